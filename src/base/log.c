@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The log: one line a message, written with a single system call so that lines never mix. */
+#include "base/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LOG_LINE_MAX 1024
+#define NS_PER_S     1000000000ull
+
+const char *const log_level_names[LOG_LEVEL_COUNT] = {"none", "error", "warn", "info", "debug"};
+
+static enum log_level log_level = LOG_LEVEL_WARN;
+static int log_fd = STDERR_FILENO;
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+void log_set_level(enum log_level level)
+{
+	log_level = level;
+}
+
+enum log_level log_get_level(void)
+{
+	return log_level;
+}
+
+int log_set_file(const char *path)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+
+	if (fd < 0)
+		return -errno;
+	if (log_fd != STDERR_FILENO)
+		close(log_fd);
+	log_fd = fd;
+	return 0;
+}
+
+bool log_enabled(enum log_level level)
+{
+	return level <= log_level && level != LOG_LEVEL_NONE;
+}
+
+void log_write(enum log_level level, const char *format, ...)
+{
+	char line[LOG_LINE_MAX];
+	uint64_t now = now_ns();
+	va_list args;
+	int size;
+
+	size = snprintf(line, sizeof(line), "%6llu.%06llu %-5s ",
+	                (unsigned long long)(now / NS_PER_S),
+	                (unsigned long long)(now % NS_PER_S / 1000), log_level_names[level]);
+	va_start(args, format);
+	size += vsnprintf(line + size, sizeof(line) - (size_t)size, format, args);
+	va_end(args);
+	if ((size_t)size >= sizeof(line) - 1)
+		size = sizeof(line) - 2;
+	line[size++] = '\n';
+	/* Nowhere is left to report a failure of the log itself. */
+	ssize_t ignored __attribute__((unused)) = write(log_fd, line, (size_t)size);
+}
+
+bool log_limit_pass(struct log_limit *limit)
+{
+	uint64_t now = now_ns();
+
+	if (limit->window_start_ns == 0 || now - limit->window_start_ns > 60 * NS_PER_S) {
+		if (limit->suppressed > 0)
+			log_write(LOG_LEVEL_INFO, "(%u similar lines left out)", limit->suppressed);
+		*limit = (struct log_limit){.window_start_ns = now};
+	}
+	if (limit->count < LOG_GUEST_PER_MINUTE) {
+		limit->count++;
+		return true;
+	}
+	limit->suppressed++;
+	return false;
+}
