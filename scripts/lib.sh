@@ -1,0 +1,81 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# What the commands of ./run share. Sourced, never run.
+set -euo pipefail
+
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+COMMAND=$(basename "$0" .sh)
+JOBS=${ERNIC_JOBS:-$(nproc)}
+
+# Exit codes of all commands: 0 done, 1 something failed, 2 wrong usage.
+die() {
+	echo "run $COMMAND: $*" >&2
+	exit 1
+}
+
+usage_error() {
+	echo "run $COMMAND: $*; ./run $COMMAND --help tells more" >&2
+	exit 2
+}
+
+# say TEXT - progress of a long command, with the seconds since it began.
+say() {
+	printf '[%4d s] %s\n' "$SECONDS" "$*"
+}
+
+# The text between the SPDX line and the first line of code of a command is its help.
+show_usage() {
+	awk '/^# summary: / { sub(/^# summary: /, ""); print; on = 1; next }
+	     on && /^#/ { sub(/^# ?/, ""); print; next }
+	     on { exit }' "$0"
+}
+
+# quiet LOG COMMAND... - runs it with its output in a file, shown only when it fails.
+quiet() {
+	local log=$1
+	shift
+	mkdir -p "$(dirname "$log")"
+	"$@" >"$log" 2>&1 && return 0
+	tail -n 60 "$log" >&2
+	echo "run $COMMAND: failed: $* (all of its output: ${log#"$ROOT"/})" >&2
+	return 1
+}
+
+# need GROUP... - makes sure the packages of these groups are installed (scripts/packages.txt).
+need() {
+	"$ROOT/scripts/setup.sh" "$@"
+}
+
+# build PRESET [TARGET...] - configures and builds; one line of progress when it did something.
+build() {
+	local preset=$1 dir=$ROOT/build/$1 begin=$SECONDS
+	shift
+	if [ ! -f "$dir/build.ninja" ]; then
+		quiet "$dir/configure.log" cmake -S "$ROOT" --preset "$preset" || return 1
+	fi
+	if ninja -C "$dir" -n "$@" 2>/dev/null | grep -q 'no work to do'; then
+		return 0
+	fi
+	say "build $preset"
+	if [ -t 1 ]; then
+		NINJA_STATUS="[%f/%t] " ninja -C "$dir" -j "$JOBS" "$@" | filter_ninja || return 1
+	else
+		quiet "$dir/build.log" ninja -C "$dir" -j "$JOBS" "$@" || return 1
+	fi
+	say "build $preset done in $((SECONDS - begin)) s: build/$preset"
+}
+
+# Leaves out the line that names the directory.
+filter_ninja() {
+	grep -v '^ninja: Entering directory' || true
+}
+
+# presets - the names that ./run build takes.
+presets() {
+	sed -n 's/.*"name": "\([a-z]*\)", "inherits".*/\1/p' "$ROOT/CMakePresets.json"
+}
+
+check_preset() {
+	presets | grep -qx -- "$1" && return 0
+	usage_error "no preset '$1'; there are: $(presets | tr '\n' ' ')"
+}

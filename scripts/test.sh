@@ -1,0 +1,120 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# summary: build and run the tests (--fast leaves the guests out)
+#
+# usage: ./run test [--fast] [--preset PRESET] [--label LABEL]... [NAME...]
+#
+#   --fast           no guests: what needs no virtual machine
+#   --preset PRESET  only this build (release, debug, clang, asan, tsan, fuzz, coverage), and all
+#                    of its tests, guests included
+#   --label LABEL    only tests with this label: unit cli driver fuzz lab guest
+#   NAME             only tests whose name contains it, as `unit/loop` or `probe`
+#
+# Without --preset: everything in release; unit tests and the driver model again with the address
+# and undefined-behaviour sanitizers and with the thread sanitizer; the fuzz targets on their
+# saved corpus. Ends with the reasons of skipped tests and `N passed, N failed, N skipped`.
+# Exit status: 0 all passed, 1 a test failed or nothing ran, 2 wrong usage.
+#
+# ERNIC_TEST_TAP names a TAP for the tests that need one, where they may not make their own.
+. "$(dirname "$0")/lib.sh"
+
+fast=
+preset=
+labels=()
+names=()
+results=()
+failed=
+
+parse() {
+	while [ $# -gt 0 ]; do
+		case $1 in
+		--help | -h) show_usage && exit 0 ;;
+		--fast) fast=1 ;;
+		--preset | --label)
+			[ $# -ge 2 ] || usage_error "$1 needs a value"
+			if [ "$1" = --label ]; then labels+=("$2"); else preset=$2; fi
+			shift
+			;;
+		-*) usage_error "unknown option '$1'" ;;
+		*) names+=("$1") ;;
+		esac
+		shift
+	done
+	[ -z "$preset" ] || check_preset "$preset"
+}
+
+# Regular expression for any of the words.
+any_of() {
+	local IFS='|'
+	echo "($*)"
+}
+
+# The ctest arguments that stand for what the user asked for.
+selection() {
+	[ ${#names[@]} -eq 0 ] || printf '%s\n' -R "$(any_of "${names[@]}")"
+	[ ${#labels[@]} -eq 0 ] || printf '%s\n' -L "^$(any_of "${labels[@]}")\$"
+	[ -z "$fast" ] || printf '%s\n' -LE '^guest$'
+}
+
+# run_tests PRESET [CTEST ARGUMENTS...] - the selected tests of a build that exists.
+run_tests() {
+	local build=$1 args=() junit
+	shift
+	junit=$ROOT/build/$build/junit-${#results[@]}.xml
+	mapfile -t args < <(selection)
+	rm -f "$junit"
+	say "test $build"
+	ctest --test-dir "$ROOT/build/$build" --output-junit "$junit" --output-on-failure \
+		-j "$JOBS" --timeout 600 "${args[@]}" "$@" 2>&1 | filter_ctest || failed=1
+	results+=("$build=$junit")
+}
+
+# Keeps a line for each test and the output of those that failed.
+filter_ctest() {
+	grep -v -e '^Internal ctest' -e '^Test project' -e '^ *Start ' -e '^$' -e 'Total Test time' \
+		-e '^Label Time Summary' -e '= .* sec\*proc' -e '^Errors while running CTest' \
+		-e '% tests passed' -e '^Output from these tests' -e '^Use "--rerun-failed' || true
+}
+
+stage() {
+	build "$1" || die "the build failed"
+	run_tests "$@"
+}
+
+# The guests' lab; a machine that cannot build it still runs everything else.
+prepare_lab() {
+	case " ${labels[*]} " in
+	*" guest "* | *" lab "* | "  ") ;;
+	*) return 0 ;;
+	esac
+	[ -z "$fast" ] || return 0
+	need lab
+	"$ROOT/lab/build" || die "the lab could not be built"
+}
+
+all_stages() {
+	stage release -LE '^guest$'
+	stage asan -L '^(unit|driver|cli)$'
+	stage tsan -L '^(unit|driver)$'
+	need fuzz
+	stage fuzz -L '^fuzz$'
+	[ -n "$fast" ] || run_tests release -L '^guest$'
+}
+
+main() {
+	parse "$@"
+	need build test
+	prepare_lab
+	if [ -n "$preset" ]; then
+		case $preset in
+		clang | fuzz) need fuzz ;;
+		esac
+		stage "$preset"
+	else
+		all_stages
+	fi
+	"$ROOT/scripts/test_summary.py" "${results[@]}" || failed=1
+	[ -z "$failed" ]
+}
+
+main "$@"
