@@ -266,6 +266,7 @@ static void run_work(struct loop *loop)
 	for (;;) {
 		struct loop_work *work = loop->work_first;
 
+		assert(work); /* the marker ends the walk */
 		loop->work_first = work->next;
 		if (!loop->work_first)
 			loop->work_end = &loop->work_first;
