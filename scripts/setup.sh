@@ -104,7 +104,7 @@ no_dpkg() {
 }
 
 main() {
-	local missing list=
+	local missing list=''
 	while [ $# -gt 0 ]; do
 		case $1 in
 		--help | -h) show_usage && exit 0 ;;

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# summary: measure, as ratios to a limit taken in the same run
+#
+# usage: ./run bench GROUP [ARGUMENTS...]
+#
+#   GROUP        eth: the wire, the TAP and the guest's network
+#   ARGUMENTS    for the benchmark; `./run bench eth --help` tells them
+. "$(dirname "$0")/lib.sh"
+
+main() {
+	case ${1:-} in
+	--help | -h) show_usage && exit 0 ;;
+	"" | -*) usage_error "which group?" ;;
+	esac
+	need build test lab
+	build release || die "the build failed"
+	exec "$ROOT/bench/run" "$@"
+}
+
+main "$@"
