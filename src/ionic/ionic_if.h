@@ -69,12 +69,14 @@ IONIC_ASSERT_OFFSET(struct ionic_dev_info, tick_low, 0x400);
 
 /* ---- interrupt control (spec 2.4) ---- */
 
-enum ionic_intr_reg { /* offsets in a set */
-	              IONIC_INTR_COAL_INIT = 0x00,
-	              IONIC_INTR_MASK = 0x04,
-	              IONIC_INTR_CREDITS = 0x08,
-	              IONIC_INTR_MASK_ASSERT = 0x0c,
-	              IONIC_INTR_COAL = 0x10,
+/* offsets in a set */
+/* Offsets in a set. */
+enum ionic_intr_reg {
+	IONIC_INTR_COAL_INIT = 0x00,
+	IONIC_INTR_MASK = 0x04,
+	IONIC_INTR_CREDITS = 0x08,
+	IONIC_INTR_MASK_ASSERT = 0x0c,
+	IONIC_INTR_COAL = 0x10,
 };
 
 #define IONIC_INTR_CREDITS_COUNT      0xffff
@@ -112,70 +114,74 @@ enum ionic_status {
 
 /* ---- commands (spec 3) ---- */
 
-enum ionic_opcode { /* spec 3.1 */
-	            IONIC_CMD_NOP = 0,
-	            IONIC_CMD_IDENTIFY = 1,
-	            IONIC_CMD_INIT = 2,
-	            IONIC_CMD_RESET = 3,
-	            IONIC_CMD_PORT_IDENTIFY = 10,
-	            IONIC_CMD_PORT_INIT = 11,
-	            IONIC_CMD_PORT_RESET = 12,
-	            IONIC_CMD_PORT_SETATTR = 14,
-	            IONIC_CMD_LIF_IDENTIFY = 20,
-	            IONIC_CMD_LIF_INIT = 21,
-	            IONIC_CMD_LIF_RESET = 22,
-	            IONIC_CMD_LIF_GETATTR = 23,
-	            IONIC_CMD_LIF_SETATTR = 24,
-	            IONIC_CMD_LIF_SETPHC = 25,
-	            IONIC_CMD_RX_MODE_SET = 30,
-	            IONIC_CMD_RX_FILTER_ADD = 31,
-	            IONIC_CMD_RX_FILTER_DEL = 32,
-	            IONIC_CMD_Q_IDENTIFY = 39,
-	            IONIC_CMD_Q_INIT = 40,
-	            IONIC_CMD_Q_CONTROL = 41,
-	            IONIC_CMD_RDMA_RESET_LIF = 50,
-	            IONIC_CMD_VF_SETATTR = 61,
-	            IONIC_CMD_VF_CTRL = 62,
-	            IONIC_CMD_DISCOVER_CMB = 80,
-	            IONIC_CMD_FW_DOWNLOAD = 252,
-	            IONIC_CMD_FW_CONTROL = 253,
+/* Opcodes (spec 3.1). */
+enum ionic_opcode {
+	IONIC_CMD_NOP = 0,
+	IONIC_CMD_IDENTIFY = 1,
+	IONIC_CMD_INIT = 2,
+	IONIC_CMD_RESET = 3,
+	IONIC_CMD_PORT_IDENTIFY = 10,
+	IONIC_CMD_PORT_INIT = 11,
+	IONIC_CMD_PORT_RESET = 12,
+	IONIC_CMD_PORT_SETATTR = 14,
+	IONIC_CMD_LIF_IDENTIFY = 20,
+	IONIC_CMD_LIF_INIT = 21,
+	IONIC_CMD_LIF_RESET = 22,
+	IONIC_CMD_LIF_GETATTR = 23,
+	IONIC_CMD_LIF_SETATTR = 24,
+	IONIC_CMD_LIF_SETPHC = 25,
+	IONIC_CMD_RX_MODE_SET = 30,
+	IONIC_CMD_RX_FILTER_ADD = 31,
+	IONIC_CMD_RX_FILTER_DEL = 32,
+	IONIC_CMD_Q_IDENTIFY = 39,
+	IONIC_CMD_Q_INIT = 40,
+	IONIC_CMD_Q_CONTROL = 41,
+	IONIC_CMD_RDMA_RESET_LIF = 50,
+	IONIC_CMD_VF_SETATTR = 61,
+	IONIC_CMD_VF_CTRL = 62,
+	IONIC_CMD_DISCOVER_CMB = 80,
+	IONIC_CMD_FW_DOWNLOAD = 252,
+	IONIC_CMD_FW_CONTROL = 253,
 };
 
 #define IONIC_CMD_SIZE  64
 #define IONIC_COMP_SIZE 16
 
-enum ionic_port_attr { /* spec 3.6 */
-	               IONIC_PORT_ATTR_STATE = 0,
-	               IONIC_PORT_ATTR_SPEED = 1,
-	               IONIC_PORT_ATTR_MTU = 2,
-	               IONIC_PORT_ATTR_AUTONEG = 3,
-	               IONIC_PORT_ATTR_FEC = 4,
-	               IONIC_PORT_ATTR_PAUSE = 5,
-	               IONIC_PORT_ATTR_LOOPBACK = 6,
-	               IONIC_PORT_ATTR_STATS_CTRL = 7,
+/* PORT_SETATTR attributes (spec 3.6). */
+enum ionic_port_attr {
+	IONIC_PORT_ATTR_STATE = 0,
+	IONIC_PORT_ATTR_SPEED = 1,
+	IONIC_PORT_ATTR_MTU = 2,
+	IONIC_PORT_ATTR_AUTONEG = 3,
+	IONIC_PORT_ATTR_FEC = 4,
+	IONIC_PORT_ATTR_PAUSE = 5,
+	IONIC_PORT_ATTR_LOOPBACK = 6,
+	IONIC_PORT_ATTR_STATS_CTRL = 7,
 };
 
 enum ionic_port_state { IONIC_PORT_DOWN = 1, IONIC_PORT_UP = 2 };
 enum ionic_port_fec { IONIC_PORT_FEC_NONE = 0, IONIC_PORT_FEC_FC = 1, IONIC_PORT_FEC_RS = 2 };
 
-enum ionic_lif_attr { /* spec 5.3 */
-	              IONIC_LIF_ATTR_STATE = 0,
-	              IONIC_LIF_ATTR_NAME = 1,
-	              IONIC_LIF_ATTR_MTU = 2,
-	              IONIC_LIF_ATTR_MAC = 3,
-	              IONIC_LIF_ATTR_FEATURES = 4,
-	              IONIC_LIF_ATTR_RSS = 5,
-	              IONIC_LIF_ATTR_STATS_CTRL = 6,
-	              IONIC_LIF_ATTR_TXSTAMP = 7,
+/* LIF_GETATTR and LIF_SETATTR attributes (spec 5.3). */
+enum ionic_lif_attr {
+	IONIC_LIF_ATTR_STATE = 0,
+	IONIC_LIF_ATTR_NAME = 1,
+	IONIC_LIF_ATTR_MTU = 2,
+	IONIC_LIF_ATTR_MAC = 3,
+	IONIC_LIF_ATTR_FEATURES = 4,
+	IONIC_LIF_ATTR_RSS = 5,
+	IONIC_LIF_ATTR_STATS_CTRL = 6,
+	IONIC_LIF_ATTR_TXSTAMP = 7,
 };
 
 enum ionic_lif_state { IONIC_LIF_QUIESCE = 0, IONIC_LIF_ENABLE = 1, IONIC_LIF_DISABLE = 2 };
 
-enum ionic_q_flag { /* spec 3.9 */
-	            IONIC_Q_FLAG_IRQ = 0x01,
-	            IONIC_Q_FLAG_ENA = 0x02,
-	            IONIC_Q_FLAG_SG = 0x04,
-	            IONIC_Q_FLAG_CMB = 0x10,
+/* Q_INIT flags (spec 3.9). */
+enum ionic_q_flag {
+	IONIC_Q_FLAG_IRQ = 0x01,
+	IONIC_Q_FLAG_ENA = 0x02,
+	IONIC_Q_FLAG_SG = 0x04,
+	IONIC_Q_FLAG_CMB = 0x10,
 };
 
 /* Ring sizes are powers of two, given by exponent (spec 3.9). */
@@ -185,20 +191,22 @@ enum ionic_q_flag { /* spec 3.9 */
 
 enum ionic_q_oper { IONIC_Q_DISABLE = 0, IONIC_Q_ENABLE = 1 };
 
-enum ionic_rx_mode { /* spec 5.5 */
-	             IONIC_RX_MODE_UNICAST = 0x01,
-	             IONIC_RX_MODE_MULTICAST = 0x02,
-	             IONIC_RX_MODE_BROADCAST = 0x04,
-	             IONIC_RX_MODE_PROMISC = 0x08,
-	             IONIC_RX_MODE_ALLMULTI = 0x10,
-	             IONIC_RX_MODE_RDMA_SNIFFER = 0x20,
+/* RX_MODE_SET bits (spec 5.5). */
+enum ionic_rx_mode {
+	IONIC_RX_MODE_UNICAST = 0x01,
+	IONIC_RX_MODE_MULTICAST = 0x02,
+	IONIC_RX_MODE_BROADCAST = 0x04,
+	IONIC_RX_MODE_PROMISC = 0x08,
+	IONIC_RX_MODE_ALLMULTI = 0x10,
+	IONIC_RX_MODE_RDMA_SNIFFER = 0x20,
 };
 
-enum ionic_rx_filter_match { /* spec 5.5 */
-	                     IONIC_RX_FILTER_VLAN = 0,
-	                     IONIC_RX_FILTER_MAC = 1,
-	                     IONIC_RX_FILTER_MAC_VLAN = 2,
-	                     IONIC_RX_FILTER_STEER = 0x10,
+/* Kinds of receive filters (spec 5.5). */
+enum ionic_rx_filter_match {
+	IONIC_RX_FILTER_VLAN = 0,
+	IONIC_RX_FILTER_MAC = 1,
+	IONIC_RX_FILTER_MAC_VLAN = 2,
+	IONIC_RX_FILTER_STEER = 0x10,
 };
 
 /* LIF features, negotiated by LIF_SETATTR FEATURES (spec 4.7). */
@@ -560,9 +568,10 @@ IONIC_ASSERT_SIZE(struct ionic_port_identity, 384);
 IONIC_ASSERT_OFFSET(struct ionic_port_identity, speeds, 20);
 IONIC_ASSERT_OFFSET(struct ionic_port_identity, config, 128);
 
-enum ionic_q_feature { /* spec 4.5 */
-	               IONIC_Q_FEATURE_CQ = 1 << 0,
-	               IONIC_Q_FEATURE_SG = 1 << 1,
+/* Features in queue identities (spec 4.5). */
+enum ionic_q_feature {
+	IONIC_Q_FEATURE_CQ = 1 << 0,
+	IONIC_Q_FEATURE_SG = 1 << 1,
 };
 
 struct ionic_q_identity { /* spec 4.5 */
@@ -647,7 +656,9 @@ IONIC_ASSERT_OFFSET(struct ionic_port_info, extra_stats, 2048);
 
 enum ionic_event_code { IONIC_EVENT_LINK_CHANGE = 1, IONIC_EVENT_RESET = 2 };
 
-#define IONIC_NOTIFYQ_EVENT_OFFSET 4096 /* of the event ring behind ring_base */
+/* ring_base is that of unused descriptors of 4 bytes, padded to a page; the events follow. */
+#define IONIC_NOTIFYQ_DESC_SIZE 4
+#define IONIC_NOTIFYQ_PAGE      4096
 
 union ionic_event {
 	struct {

@@ -11,7 +11,9 @@
  *	queue.c		what all Ethernet queues have in common: init, control, doorbell, completion
  *	adminq.c, notifyq.c, txq.c, rxq.c	what each kind of queue does
  *	filter.c	receive filters and modes
+ *	sprom.c		the EEPROM of the transceiver
  *	stats.c		counters and their blocks in guest memory
+ *	state.c		the state of the device, for the stats file
  */
 #ifndef ERNIC_IONIC_INTERNAL_H
 #define ERNIC_IONIC_INTERNAL_H
@@ -109,6 +111,16 @@ void ionic_queue_make_ready(struct ionic_queue *queue);
 /* Handlers of Q_INIT and Q_CONTROL are in queue.c; these are the kind-specific parts of them. */
 void ionic_txq_reset(struct ionic_queue *queue); /* drops the state of a half-gathered packet */
 
+/* A doorbell of the queue: PROD is its new producer index. Message context. */
+void ionic_queue_doorbell(struct ionic_queue *queue, uint32_t prod);
+
+/* Back to absent; what the guest may still ring or post is then ignored. */
+void ionic_queue_clear(struct ionic_queue *queue);
+
+/* Allocates and frees lif.txq_state, one for each of profile.eth_queues. Returns 0 or -ENOMEM. */
+int ionic_txq_create(struct ionic_dev *dev);
+void ionic_txq_destroy(struct ionic_dev *dev); /* idempotent */
+
 /* Runs a ready queue for one budget. Returns true when it has more to do. */
 bool ionic_adminq_run(struct ionic_queue *queue);
 bool ionic_txq_run(struct ionic_queue *queue);
@@ -127,15 +139,21 @@ void ionic_notifyq_reset_event(struct ionic_dev *dev);
 #define IONIC_MAX_MAC_FILTERS  128
 #define IONIC_MAX_VLAN_FILTERS 4096
 
+/* MAC filters stand in slots, because a slot is the filter's id; the hash finds the slot. */
+#define IONIC_MAC_BUCKETS (2 * IONIC_MAX_MAC_FILTERS)
+
 struct ionic_filters {
 	uint16_t rx_mode;
 	struct ionic_mac_filter {
 		uint8_t mac[6];
 		bool used;
 	} mac[IONIC_MAX_MAC_FILTERS];
-	unsigned mac_count;
-	uint64_t vlan[4096 / 64]; /* bitmap of VLAN ids */
+	uint8_t bucket[IONIC_MAC_BUCKETS]; /* slot + 1, or 0; the next bucket after a collision */
+	unsigned mac_count, vlan_count;
+	uint64_t vlan[IONIC_MAX_VLAN_FILTERS / 64]; /* bitmap of VLAN ids */
 };
+
+void ionic_filters_clear(struct ionic_filters *filters);
 
 /* Whether the LIF takes the frame that starts with these headers. */
 bool ionic_filter_accept(const struct ionic_dev *dev, const uint8_t dst[6],
@@ -155,7 +173,7 @@ struct ionic_lif {
 		uint16_t types;
 		struct net_rss_key key;
 		uint8_t table[128];
-		bool valid; /* a table has arrived */
+		bool valid; /* a table has arrived; its entries are below profile.eth_queues */
 	} rss;
 	struct ionic_queue adminq, notifyq;
 	struct ionic_queue *rxq, *txq;     /* profile.eth_queues of each */
@@ -167,9 +185,9 @@ struct ionic_lif {
 
 struct ionic_port {
 	bool initialized;
-	uint64_t info_addr;
+	uint64_t info_addr; /* port info block in guest memory, 0 when none */
 	struct ionic_port_config config;
-	bool link_up; /* what the LIF info block says */
+	bool link_up; /* what the blocks in guest memory say */
 	uint16_t link_down_count;
 };
 
@@ -187,8 +205,9 @@ struct ionic_dev {
 	struct ionic_devcmd_regs devcmd; /* image of BAR0 0x800..0xfff */
 	bool devcmd_pending;
 	uint8_t fw_status;
-	uint32_t fw_heartbeat;
 	bool fw_stalled;
+	uint32_t fw_heartbeat; /* while stalled */
+	bool fw_reset_pending; /* RESET event and restart in the next work */
 
 	struct ionic_intr intr[IONIC_INTRS_MAX];
 	struct ionic_lif lif;
@@ -197,18 +216,103 @@ struct ionic_dev {
 
 	struct loop_work work; /* device command, ready queues */
 	struct ionic_queue *ready_first, **ready_end;
+	unsigned ready_count;
 	struct loop_timer stats_timer;
 	bool link_wanted;     /* what the operator set */
+	bool link_pending;    /* the guest is to be told in the next work */
+	bool link_dropped;    /* ... also when the link is up again by then */
 	bool publish_pending; /* the blocks in guest memory are to be rewritten in the next work */
+
+	/* What happened since the process started. */
+	struct {
+		uint64_t devcmds, admin_commands, doorbells, events;
+		uint64_t clears; /* device state dropped, for whatever reason */
+		uint64_t resets; /* ... by the client: function reset, machine reset, disconnect */
+	} count;
 };
 
-/* Forgets LIF, port, queues and filters; fw_status stays (RESET command, FLR, disconnect). */
+/* Forgets LIF, port, queues and filters; fw_status stays (RESET command, FLR, disconnect). Any
+ * context, also while a queue or a command is waiting for guest memory. */
 void ionic_dev_clear(struct ionic_dev *dev);
 void ionic_lif_clear(struct ionic_dev *dev);
+void ionic_port_clear(struct ionic_dev *dev);
+
+/* Work is to be done in this turn, or in the next one. */
+void ionic_dev_schedule(struct ionic_dev *dev);
+
+/* A block in guest memory came: keep it up to date from now on. */
+void ionic_stats_start(struct ionic_dev *dev);
+
+static inline bool ionic_fw_running(const struct ionic_dev *dev)
+{
+	return dev->fw_status & IONIC_FW_STATUS_RUNNING;
+}
+
+uint32_t ionic_fw_heartbeat(const struct ionic_dev *dev);
+void ionic_fw_reset_event_run(struct ionic_dev *dev); /* work phase */
+
+/* Registers of BAR0; any offset and SIZE 1..8 (spec 2). */
+void ionic_regs_read(struct ionic_dev *dev, uint32_t offset, uint8_t *data, size_t size);
+void ionic_regs_write(struct ionic_dev *dev, uint32_t offset, const uint8_t *data, size_t size);
+
+/* ---- commands ---- */
+
+/* Counts a refusal and is its status. */
+static inline enum ionic_status ionic_refuse(struct counter *counter, enum ionic_status status)
+{
+	counter_inc(counter);
+	return status;
+}
+
+/* Runs the pending device command and sets done. Work phase. */
+void ionic_devcmd_run(struct ionic_dev *dev);
 
 /* A command, by either path. CMD is a private copy; COMP is zeroed; status is the return value. */
 enum ionic_status ionic_cmd_run(struct ionic_dev *dev, bool adminq, const union ionic_cmd *cmd,
                                 union ionic_comp *comp);
+
+/* The handlers. Those that return data write it to devcmd.data, and only when they succeed: the
+ * window may hold the input of a retry (spec 2.3). */
+typedef enum ionic_status ionic_cmd_fn(struct ionic_dev *dev, const union ionic_cmd *cmd,
+                                       union ionic_comp *comp);
+ionic_cmd_fn ionic_cmd_identify, ionic_cmd_port_identify, ionic_cmd_lif_identify,
+        ionic_cmd_q_identify;                                                   /* identify.c */
+ionic_cmd_fn ionic_cmd_port_init, ionic_cmd_port_reset, ionic_cmd_port_setattr; /* port.c */
+ionic_cmd_fn ionic_cmd_lif_init, ionic_cmd_lif_reset, ionic_cmd_lif_getattr,
+        ionic_cmd_lif_setattr;                                                        /* lif.c */
+ionic_cmd_fn ionic_cmd_rx_mode_set, ionic_cmd_rx_filter_add, ionic_cmd_rx_filter_del; /* filter.c */
+ionic_cmd_fn ionic_cmd_devcmd_q_init, ionic_cmd_adminq_q_init, ionic_cmd_q_control;   /* queue.c */
+
+/* ---- what the device says about itself ---- */
+
+#define IONIC_FRAME_OVERHEAD (NET_ETH_HEADER + NET_VLAN_HEADER)
+
+/* Largest frame of the port, without FCS: mtu_max + 18 (manual, NIC Profiles). */
+static inline uint32_t ionic_max_frame(const struct ionic_dev *dev)
+{
+	return dev->profile.mtu_max + IONIC_FRAME_OVERHEAD;
+}
+
+/* Features that the profile offers (spec 4.7). */
+uint64_t ionic_lif_features_offered(const struct ionic_profile *profile);
+void ionic_lif_fill_config(const struct ionic_dev *dev, struct ionic_lif_config *config);
+void ionic_port_default_config(const struct ionic_profile *profile,
+                               struct ionic_port_config *config);
+bool ionic_port_speed_valid(const struct ionic_profile *profile, uint32_t speed);
+
+/* Transceiver kind and the content of its EEPROM (spec 10.3; sprom.c). */
+void ionic_xcvr_fill(const struct ionic_profile *profile, const char *serial,
+                     struct ionic_xcvr_status *xcvr);
+
+/* Write the status part of the blocks that exist. Work phase; returns 0 or a negative errno. */
+int ionic_lif_write_info(struct ionic_dev *dev); /* config, status and counters */
+int ionic_lif_write_status(struct ionic_dev *dev);
+int ionic_port_write_status(struct ionic_dev *dev); /* config and status */
+
+/* Brings blocks and driver up to date with the link. Work phase. */
+void ionic_link_sync(struct ionic_dev *dev);
+
+/* ---- receive ---- */
 
 /* The wire gave us a frame: net_port_ops.deliver of port "guest" (rxq.c). */
 int ionic_rx_deliver(struct net_port *port, const struct net_frame *frame);
