@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Fabrics: how a message gets from a QP to its peer.
+ *
+ * A fabric connects the devices of this process (the guest's, and those of targets) with each other
+ * and, if it reaches so far, with others. It is made from its description, as option --backend
+ * gives it, then handed to rdma_dev_create(). The engine sees it through rdma/transport.h.
+ *
+ * Destinations in this process come first on every fabric but `none`: the first device that owns
+ * the destination's MAC address, or that the sender addresses with its own IP address, gets the
+ * message (spec ionic-rdma 9.6, 11).
+ */
+#ifndef ERNIC_FABRIC_FABRIC_H
+#define ERNIC_FABRIC_FABRIC_H
+
+#include <stddef.h>
+
+#include "base/loop.h"
+#include "rdma/transport.h"
+
+/*
+ * Makes a fabric from TEXT:
+ *	loopback[:OPTION[,OPTION]...] mode=preserve|zeros|ones|increment|decrement|alternate|random
+ *	                                what lands instead of the payload; md5: log a digest of each
+ *	none                            accepts nothing
+ * Returns 0, -ENOMEM, or -EINVAL with a sentence of what is wrong in ERROR (SIZE bytes).
+ */
+int fabric_create(struct loop *loop, const char *text, struct rdma_fabric **fabric, char *error,
+                  size_t size);
+
+/* Ends a fabric that no device uses any more. Accepts NULL. */
+void fabric_destroy(struct rdma_fabric *fabric);
+
+#endif
