@@ -26,8 +26,15 @@
  */
 #define NET_MAX_FRAME (65535 + NET_ETH_HEADER + NET_VLAN_HEADER)
 
-/* Pieces of a frame, at most: 64 KiB in segments of one header and 15 fragments, with room. */
-#define NET_MAX_IOV 256
+/* Pieces of a frame that is sent, at most: 64 KiB of page-sized fragments, with room. What the
+ * switch adds (a new head, a tag) comes on top of it, so that a port sees up to NET_PORT_IOV. */
+#define NET_MAX_IOV  256
+#define NET_PORT_IOV (NET_MAX_IOV + 2)
+
+/* The switch changes headers in a copy of this size; a checksum field or a TCP header that ends
+ * later is refused. Ethernet, two tags, IPv6 with extensions, TCP with options: 142 without the
+ * extensions; tunnels with both headers stay below 300. */
+#define NET_HEAD_MAX 512
 
 enum net_gso { NET_GSO_NONE, NET_GSO_TCPV4, NET_GSO_TCPV6 };
 
@@ -54,12 +61,17 @@ struct net_frame {
 	bool gso_ecn; /* CWR is set in the template, only the first segment keeps it */
 };
 
+/* Payload bytes of a segment, at least: what is left of the smallest MSS that Linux takes (48) when
+ * TCP options fill 40 of them. */
+#define NET_GSO_SIZE_MIN 8
+
 /* What a port can take undone. */
 enum net_offload {
 	NET_OFFLOAD_CSUM = 1, /* frames with csum_partial */
 	NET_OFFLOAD_TSO4 = 2, /* frames with gso NET_GSO_TCPV4 (needs CSUM) */
 	NET_OFFLOAD_TSO6 = 4,
 	NET_OFFLOAD_VLAN = 8, /* frames with vlan */
+	NET_OFFLOAD_ALL = 15,
 };
 
 struct net_wire;
@@ -147,17 +159,76 @@ struct net_rss_key {
 };
 void net_rss_key_init(struct net_rss_key *rss, const uint8_t key[NET_RSS_KEY_SIZE]);
 
-/* Toeplitz hash of the frame under TYPES (enum net_rss_type). Sets *L4 when ports took part.
- * Returns false when no enabled type fits the frame. */
-bool net_rss_hash(const struct net_rss_key *rss, unsigned types, const uint8_t *data, size_t size,
+/* Toeplitz hash under TYPES (enum net_rss_type) of the frame that DATA begins and HEADERS was read
+ * from. Sets *L4 to whether ports took part. Returns false when no enabled type fits the frame. */
+bool net_rss_hash(const struct net_rss_key *rss, unsigned types, const uint8_t *data,
                   const struct net_headers *headers, uint32_t *hash, bool *l4);
 
-/* Internet checksum arithmetic: sums are 32-bit ones' complement accumulators of 16-bit words in
- * network order, folded at the end. An odd SIZE is extended by a zero byte. */
+/*
+ * Internet checksum arithmetic (RFC 1071). A sum is a 32-bit ones' complement accumulator of 16-bit
+ * words in network order; it can be added to another with net_csum_join(). An odd SIZE is extended
+ * by a zero byte.
+ */
 uint32_t net_csum_add(uint32_t sum, const void *data, size_t size);
-uint16_t net_csum_fold(uint32_t sum); /* not complemented, host order value of the word */
-/* Sum of SIZE bytes that start OFFSET bytes into the pieces; any piece may have an odd size. */
+/* As net_csum_add(), and copies the bytes to DST on the way. */
+uint32_t net_csum_copy(uint32_t sum, void *dst, const void *src, size_t size);
+/* Sum of SIZE bytes that start OFFSET bytes into the pieces; any piece may have an odd size. What
+ * the pieces lack counts as zero. */
 uint32_t net_csum_iov(const struct iovec *iov, unsigned count, size_t offset, size_t size);
+
+/* Adds B, the sum of bytes that begin at an odd distance from those of A when ODD. */
+static inline uint32_t net_csum_join(uint32_t a, uint32_t b, bool odd)
+{
+	uint64_t sum = b;
+
+	if (odd)
+		sum = (uint64_t)b << 8;
+	sum += a;
+	return (uint32_t)(sum & 0xffffffff) + (uint32_t)(sum >> 32);
+}
+
+/* The sum as one word: not complemented, host order value. */
+static inline uint16_t net_csum_fold(uint32_t sum)
+{
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (uint16_t)(sum + (sum >> 16));
+}
+
+/* The sum as a transport header carries it: complemented, and never 0, which would say "none". */
+static inline uint16_t net_csum_final(uint32_t sum)
+{
+	uint16_t csum = (uint16_t)~net_csum_fold(sum);
+
+	return csum ? csum : 0xffff;
+}
+
+/* ---- segmentation ---- */
+
+/* Cuts a frame with gso into the segments that the wire carries, one header at a time; where the
+ * payload goes, and who sums it, is the caller's business. */
+struct net_cut {
+	/* The header of the current segment: final, but for the TCP checksum field, which holds the
+	 * sum of the pseudo-header. */
+	uint8_t header[NET_HEAD_MAX];
+	uint16_t header_size;
+	uint16_t l3_offset, l4_offset;
+	/* Where the payload of the current segment is in the frame, and how much of it. */
+	size_t payload_offset, payload_size;
+	uint32_t index, count; /* current segment, and how many there are */
+
+	/* private */
+	size_t frame_size;
+	uint32_t seq, pseudo_sum, ip_sum;
+	uint16_t ip_id, mss;
+	uint8_t tcp_flags;
+	bool ipv6;
+};
+
+/* Checks the notes of FRAME against its headers. Returns 0, or -EBADMSG when they do not fit. */
+int net_cut_begin(struct net_cut *cut, const struct net_frame *frame);
+
+/* Makes the next segment the current one. Returns false when there is none. */
+bool net_cut_next(struct net_cut *cut);
 
 /* ---- the host's TAP ---- */
 

@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The host's TAP interface as port "host" of the wire.
+ *
+ * Theory of operation
+ *
+ * The interface must exist and is never created: asking the tun driver for a name that it does not
+ * know would make a new one, so the name is looked up first, and the index compared after. A TAP
+ * that was made for several queues is opened with several; the kernel then spreads what it sends
+ * over them, and so do we, by flow.
+ *
+ * Every frame is preceded by a virtio network header (VIRTIO 1.2, 5.1.6), which carries the offload
+ * notes of struct net_frame in both directions: a TCP packet of 64 KiB crosses in one system call,
+ * and neither side fills a checksum that the other does not need.
+ *
+ *	to the host	one writev: header, then the sender's own pieces
+ *	from the host	one readv: header, then a buffer for the largest frame; net_wire_send()
+ *
+ * The host is always asked for large packets, whatever the ports behind the wire take: cutting one
+ * here costs a fraction of the system calls that its segments would take.
+ *
+ * Reading waits for the loop's work phase, because frames end in guest memory. A run takes a
+ * bounded number of frames and bytes and schedules itself again; the descriptors are watched level
+ * triggered, so nothing is missed and nothing is remembered.
+ *
+ * When the interface is deleted under us it never comes back: the descriptors are dropped from the
+ * loop, and from then on frames to the host are refused with -ENETDOWN.
+ */
+#include "net/net.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/if_tun.h>
+#include <linux/virtio_net.h>
+#include <net/if.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "base/counter.h"
+#include "base/iov.h"
+#include "base/log.h"
+#include "net/link.h"
+#include "net/net_internal.h"
+
+COUNTER(net_tap_tx_full, "frames to the host dropped: its queue was full or out of memory");
+COUNTER(net_tap_tx_down, "frames to the host dropped: the interface was down");
+COUNTER(net_tap_tx_refused, "frames to the host dropped: the kernel did not like the headers");
+COUNTER(net_tap_tx_failed, "frames to the host dropped: another error of the kernel");
+COUNTER(net_tap_rx_bad, "frames from the host dropped: too long, too short, or of a strange type");
+COUNTER(net_tap_rx_failed, "reads of the TAP that failed");
+COUNTER(net_tap_gone, "TAP interfaces that were deleted while in use");
+
+#define TAP_QUEUES_MAX   16
+#define TAP_VNET_HEADER  10 /* struct virtio_net_hdr, without the count of merged buffers */
+#define TAP_BUDGET       64 /* frames of a run, over all queues */
+#define TAP_BUDGET_BYTES (1024 * 1024)
+
+#define TAP_OFFLOADS (NET_OFFLOAD_CSUM | NET_OFFLOAD_TSO4 | NET_OFFLOAD_TSO6)
+
+/* struct virtio_net_hdr with the byte order in the types. */
+struct vnet_header {
+	uint8_t flags;
+	uint8_t gso_type;
+	le16 hdr_len;
+	le16 gso_size;
+	le16 csum_start;
+	le16 csum_offset;
+};
+static_assert(sizeof(struct vnet_header) == TAP_VNET_HEADER, "VIRTIO 1.2, 5.1.6");
+
+struct tap_queue {
+	struct loop_source source;
+	struct net_tap *tap;
+	bool readable;
+};
+
+struct net_tap {
+	struct net_port port;
+	struct loop *loop;
+	struct loop_work work;
+	struct tap_queue queues[TAP_QUEUES_MAX];
+	unsigned queue_count;
+	unsigned next_queue; /* where the next run begins to read */
+	bool gone;
+	char ifname[IFNAMSIZ];
+	uint8_t buffer[NET_MAX_FRAME + 1]; /* one more: a frame that fills it was too long */
+};
+
+/* ---- to the host ---- */
+
+static void put_notes(const struct net_frame *frame, struct vnet_header *vnet)
+{
+	*vnet = (struct vnet_header){0};
+	if (frame->csum_partial) {
+		vnet->flags = VIRTIO_NET_HDR_F_NEEDS_CSUM;
+		vnet->csum_start = le16_make(frame->csum_start);
+		vnet->csum_offset = le16_make(frame->csum_offset);
+	} else if (frame->csum_valid) {
+		vnet->flags = VIRTIO_NET_HDR_F_DATA_VALID;
+	}
+	if (frame->gso == NET_GSO_NONE)
+		return;
+	vnet->gso_type =
+	        frame->gso == NET_GSO_TCPV4 ? VIRTIO_NET_HDR_GSO_TCPV4 : VIRTIO_NET_HDR_GSO_TCPV6;
+	if (frame->gso_ecn)
+		vnet->gso_type |= VIRTIO_NET_HDR_GSO_ECN;
+	vnet->hdr_len = le16_make(frame->hdr_size);
+	vnet->gso_size = le16_make(frame->gso_size);
+}
+
+/* One flow stays on one queue, or the host would see it out of order. */
+static unsigned choose_queue(const struct net_tap *tap, const struct net_frame *frame)
+{
+	uint8_t head[NET_HEADERS_MAX];
+	struct net_headers headers;
+
+	if (tap->queue_count == 1)
+		return 0;
+	size_t size = frame->size < sizeof(head) ? frame->size : sizeof(head);
+
+	iov_to_buf(frame->iov, frame->iov_count, 0, head, size);
+	net_headers_parse(head, size, &headers);
+	return net_flow_hash(head, size, &headers) % tap->queue_count;
+}
+
+/* Counts a failed write and says it in the words of net_port_ops.deliver. */
+static int write_error(int error)
+{
+	switch (error) {
+	case EAGAIN:
+	case ENOBUFS:
+	case ENOMEM:
+		counter_inc(&net_tap_tx_full);
+		return -ENOBUFS;
+	case EIO: /* the tun driver's word for an interface that is not up */
+	case ENETDOWN:
+	case EBADFD:
+		counter_inc(&net_tap_tx_down);
+		return -ENETDOWN;
+	case EINVAL:
+		counter_inc(&net_tap_tx_refused);
+		return -EBADMSG;
+	case EMSGSIZE:
+		counter_inc(&net_tap_tx_refused);
+		return -EMSGSIZE;
+	default:
+		counter_inc(&net_tap_tx_failed);
+		return -EIO;
+	}
+}
+
+static int tap_deliver(struct net_port *port, const struct net_frame *frame)
+{
+	struct net_tap *tap = container_of(port, struct net_tap, port);
+	struct iovec iov[NET_PORT_IOV + 1];
+	struct vnet_header vnet;
+	ssize_t written;
+
+	if (tap->gone)
+		return write_error(ENETDOWN);
+	put_notes(frame, &vnet);
+	assert(frame->iov_count <= NET_PORT_IOV);
+	iov[0] = (struct iovec){.iov_base = &vnet, .iov_len = sizeof(vnet)};
+	memcpy(iov + 1, frame->iov, frame->iov_count * sizeof(*iov));
+	int fd = tap->queues[choose_queue(tap, frame)].source.fd;
+
+	do
+		written = writev(fd, iov, (int)frame->iov_count + 1);
+	while (written < 0 && errno == EINTR);
+	return written < 0 ? write_error(errno) : 0;
+}
+
+static const struct net_port_ops tap_port_ops = {.deliver = tap_deliver};
+
+/* ---- from the host ---- */
+
+/* The size of the headers of a large packet. The kernel's own number is a hint for allocation. */
+static size_t header_size(const struct net_tap *tap, size_t size, size_t csum_start)
+{
+	if (size < csum_start || size - csum_start < NET_TCP_HEADER)
+		return 0;
+	return csum_start + (size_t)(tap->buffer[csum_start + 12] >> 4) * 4;
+}
+
+/* Reads the notes that came with a frame of SIZE bytes. Returns false when they make no sense. */
+static bool take_notes(const struct net_tap *tap, const struct vnet_header *vnet,
+                       struct net_frame *frame)
+{
+	if (vnet->flags & VIRTIO_NET_HDR_F_NEEDS_CSUM) {
+		frame->csum_partial = true;
+		frame->csum_start = le16_get(vnet->csum_start);
+		frame->csum_offset = le16_get(vnet->csum_offset);
+	}
+	frame->csum_valid = vnet->flags & VIRTIO_NET_HDR_F_DATA_VALID;
+	switch (vnet->gso_type & ~VIRTIO_NET_HDR_GSO_ECN) {
+	case VIRTIO_NET_HDR_GSO_NONE:
+		return true;
+	case VIRTIO_NET_HDR_GSO_TCPV4:
+		frame->gso = NET_GSO_TCPV4;
+		break;
+	case VIRTIO_NET_HDR_GSO_TCPV6:
+		frame->gso = NET_GSO_TCPV6;
+		break;
+	default:
+		return false;
+	}
+	frame->gso_size = le16_get(vnet->gso_size);
+	frame->gso_ecn = vnet->gso_type & VIRTIO_NET_HDR_GSO_ECN;
+	frame->hdr_size = (uint16_t)header_size(tap, frame->size, frame->csum_start);
+	return frame->hdr_size != 0;
+}
+
+static void receive(struct net_tap *tap, const struct vnet_header *vnet, size_t size)
+{
+	struct iovec iov = {.iov_base = tap->buffer, .iov_len = size};
+	struct net_frame frame = {.iov = &iov, .iov_count = 1, .size = size};
+
+	if (size < NET_ETH_HEADER || size > NET_MAX_FRAME || !take_notes(tap, vnet, &frame)) {
+		counter_inc(&net_tap_rx_bad);
+		return;
+	}
+	net_wire_send(&tap->port, &frame); /* what a port drops, the port counts */
+}
+
+/* The interface was deleted. The descriptors report that for ever, so they leave the loop. */
+static void tap_lost(struct net_tap *tap)
+{
+	if (tap->gone)
+		return;
+	tap->gone = true;
+	counter_inc(&net_tap_gone);
+	log_warn("TAP %s was deleted; the NIC goes on without it until the server is restarted",
+	         tap->ifname);
+	for (unsigned i = 0; i < tap->queue_count; i++) {
+		loop_remove(tap->loop, &tap->queues[i].source);
+		tap->queues[i].readable = false;
+	}
+}
+
+/* Reads one frame. Returns its size with the header, or 0 when there is none. */
+static size_t read_frame(struct tap_queue *queue)
+{
+	struct net_tap *tap = queue->tap;
+	struct vnet_header vnet;
+	struct iovec iov[2] = {
+	        {.iov_base = &vnet, .iov_len = sizeof(vnet)},
+	        {.iov_base = tap->buffer, .iov_len = sizeof(tap->buffer)},
+	};
+	ssize_t size = readv(queue->source.fd, iov, 2);
+
+	if (size < (ssize_t)sizeof(vnet)) {
+		queue->readable = false; /* level triggered: it comes back when there is more */
+		if (size < 0 && errno == EBADFD)
+			tap_lost(tap);
+		else if (size >= 0 || (errno != EAGAIN && errno != EINTR))
+			counter_inc(&net_tap_rx_failed);
+		return 0;
+	}
+	receive(tap, &vnet, (size_t)size - sizeof(vnet));
+	return (size_t)size;
+}
+
+/* Takes turns among the readable queues until they are empty or the budget is spent. */
+static void tap_run(struct loop_work *work)
+{
+	struct net_tap *tap = container_of(work, struct net_tap, work);
+	size_t bytes = 0;
+	unsigned idle = 0;
+
+	for (unsigned frames = 0; frames < TAP_BUDGET && bytes < TAP_BUDGET_BYTES;) {
+		struct tap_queue *queue = &tap->queues[tap->next_queue];
+		size_t size = queue->readable ? read_frame(queue) : 0;
+
+		if (size > 0) {
+			frames++;
+			bytes += size;
+			idle = 0;
+			continue;
+		}
+		tap->next_queue = (tap->next_queue + 1) % tap->queue_count;
+		if (++idle >= tap->queue_count)
+			return;
+	}
+	tap->next_queue = (tap->next_queue + 1) % tap->queue_count;
+	loop_schedule(tap->loop, &tap->work);
+}
+
+static void tap_ready(struct loop_source *source, uint32_t events)
+{
+	struct tap_queue *queue = container_of(source, struct tap_queue, source);
+
+	(void)events; /* an error shows itself in the read */
+	queue->readable = true;
+	loop_schedule(queue->tap->loop, &queue->tap->work);
+}
+
+/* ---- opening ---- */
+
+static int set_up_queue(int fd, const char *ifname, bool multi_queue)
+{
+	struct ifreq request = {.ifr_flags = IFF_TAP | IFF_NO_PI | IFF_VNET_HDR};
+	int header_bytes = TAP_VNET_HEADER, little_endian = 1;
+
+	if (multi_queue)
+		request.ifr_flags |= IFF_MULTI_QUEUE;
+	strncpy(request.ifr_name, ifname, sizeof(request.ifr_name) - 1);
+	if (ioctl(fd, TUNSETIFF, &request) < 0 || ioctl(fd, TUNSETVNETHDRSZ, &header_bytes) < 0 ||
+	    ioctl(fd, TUNSETVNETLE, &little_endian) < 0)
+		return -errno;
+	return 0;
+}
+
+/* Opens one more queue of the interface. Returns 0 or a negative errno. */
+static int add_queue(struct net_tap *tap, bool multi_queue)
+{
+	struct tap_queue *queue = &tap->queues[tap->queue_count];
+	int fd = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	int error = set_up_queue(fd, tap->ifname, multi_queue);
+
+	queue->tap = tap;
+	queue->source = (struct loop_source){.ready = tap_ready, .fd = fd};
+	if (!error)
+		error = loop_add(tap->loop, &queue->source, EPOLLIN);
+	if (error) {
+		close(fd);
+		return error;
+	}
+	tap->queue_count++;
+	return 0;
+}
+
+/* Opens all queues. Some are enough when the kernel does not give all of them. */
+static int open_queues(struct net_tap *tap, const struct net_link *link, unsigned queues)
+{
+	unsigned wanted = link->multi_queue && queues > 1 ? queues : 1;
+
+	if (wanted > TAP_QUEUES_MAX)
+		wanted = TAP_QUEUES_MAX;
+	for (unsigned i = 0; i < wanted; i++) {
+		int error = add_queue(tap, link->multi_queue);
+
+		if (error == -E2BIG && i > 0)
+			return 0;
+		if (error)
+			return error;
+	}
+	return 0;
+}
+
+static int set_offloads(struct net_tap *tap, unsigned long flags)
+{
+	return ioctl(tap->queues[0].source.fd, TUNSETOFFLOAD, flags) < 0 ? -errno : 0;
+}
+
+static int tap_start(struct net_tap *tap, struct net_wire *wire, unsigned queues)
+{
+	struct net_link link;
+	int error = net_link_query(tap->ifname, &link);
+
+	if (error)
+		return error;
+	if (!link.is_tap)
+		return -ENODEV;
+	if (link.open_queues > 0)
+		return -EBUSY;
+	error = open_queues(tap, &link, queues);
+	if (error)
+		return error;
+	if (if_nametoindex(tap->ifname) != link.index)
+		return -ENODEV; /* deleted meanwhile; what we opened is new and goes with us */
+	error = set_offloads(tap, TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6 | TUN_F_TSO_ECN);
+	if (error)
+		return error;
+	return net_wire_attach(wire, &tap->port);
+}
+
+int net_tap_open(struct loop *loop, struct net_wire *wire, const char *ifname, unsigned queues,
+                 struct net_tap **out)
+{
+	if (strlen(ifname) >= IFNAMSIZ)
+		return -ENODEV;
+	struct net_tap *tap = calloc(1, sizeof(*tap));
+
+	if (!tap)
+		return -ENOMEM;
+	strcpy(tap->ifname, ifname);
+	tap->loop = loop;
+	tap->work.run = tap_run;
+	tap->port =
+	        (struct net_port){.name = "host", .ops = &tap_port_ops, .offloads = TAP_OFFLOADS};
+	int error = tap_start(tap, wire, queues);
+
+	if (error) {
+		net_tap_close(tap);
+		return error;
+	}
+	*out = tap;
+	return 0;
+}
+
+void net_tap_close(struct net_tap *tap)
+{
+	if (!tap)
+		return;
+	net_wire_detach(&tap->port);
+	loop_cancel(tap->loop, &tap->work);
+	/* The interface stays, and so would its offloads: the next program may not know them. */
+	if (tap->queue_count > 0 && !tap->gone)
+		set_offloads(tap, 0);
+	for (unsigned i = 0; i < tap->queue_count; i++) {
+		loop_remove(tap->loop, &tap->queues[i].source);
+		close(tap->queues[i].source.fd);
+	}
+	free(tap);
+}
