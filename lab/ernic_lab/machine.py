@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The virtual machine: QEMU's command line, the kernel's command line and the initramfs.
+
+What makes the boot short under emulation: an uncompressed kernel entered through PVH, qboot in
+place of SeaBIOS, a CPU model with PCLMULQDQ but without the features that cost an emulator most,
+and a kernel command line without self-tests, watchdogs and keyboard probing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import modules, recipe, tools
+from .build import Lab
+from .cpio import Archive
+from .kernel import modules_archive
+from .options import Options
+
+GUEST_FILES = Path(__file__).resolve().parents[1] / "guest"
+# isa-debug-exit: a byte written to this port ends QEMU with (byte << 1) | 1.
+EXIT_PORT = 0xF4
+CPU = {"tcg": "Westmere", "kvm": "host"}
+KERNEL_WORDS = """
+    console=ttyS0 loglevel=5 panic=-1 oops=panic nokaslr mitigations=off rodata=off tsc=reliable
+    no_timer_check random.trust_cpu=on cryptomgr.notests lsm=capability audit=0 nowatchdog
+    8250.nr_uarts=2 i8042.noaux i8042.nokbd i8042.nopnp
+    initcall_blacklist=load_system_certificate_list,init_encrypted,ksm_init,damon_stat_init,crypto_kdf108_init
+""".split()
+
+
+@dataclass(frozen=True)
+class Channels:
+    """Descriptors that QEMU inherits: the script's output and the control channel."""
+
+    output: int
+    control: int
+
+
+def qemu_program(options: Options, lab: Lab) -> list[str]:
+    """The command that starts QEMU: the lab's, or the user's own."""
+    if options.qemu:
+        return [options.qemu]
+    share = lab.qemu / "usr/share"
+    folders = ["-L", str(share / "qemu"), "-L", str(share / "seabios")]
+    return tools.command(lab.qemu, "usr/bin/qemu-system-x86_64", *folders)
+
+
+def qemu_environment(lab: Lab) -> dict[str, str]:
+    """Where QEMU finds its loadable modules."""
+    return {"QEMU_MODULE_DIR": str(lab.qemu / tools.LIBRARIES / "qemu")}
+
+
+def base_arguments(accel: str, vcpus: int, mem_mib: int, kernel: Path, cmdline: str) -> list[str]:
+    """A machine without any device but the exit port; its memory is open to the NIC server."""
+    accelerator = "tcg,thread=multi" if accel == "tcg" else accel
+    return [
+        *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
+        *("-M", "q35,memory-backend=ram", "-accel", accelerator, "-cpu", CPU[accel]),
+        *("-smp", str(vcpus), "-m", f"{mem_mib}M"),
+        *("-object", f"memory-backend-memfd,id=ram,size={mem_mib}M,share=on"),
+        *("-bios", "qboot.rom", "-kernel", str(kernel), "-append", cmdline),
+        *("-device", f"isa-debug-exit,iobase={EXIT_PORT:#x},iosize=4"),
+    ]
+
+
+def arguments(options: Options, lab: Lab, accel: str, guest: int, directory: Path) -> list[str]:
+    """Everything about guest N that stays the same over its boots."""
+    cmdline = " ".join(KERNEL_WORDS)
+    if options.flavour == "full":
+        cmdline += " lab.root=disk"
+    kernel = options.kernel or lab.vmlinux
+    words = base_arguments(
+        accel, options.vcpus, options.mem, kernel, f"{cmdline} {options.cmdline}".strip()
+    )
+    words += ["-initrd", str(directory / f"initrd.{guest}")]
+    words += ["-qmp", f"unix:{directory}/qmp.{guest}.sock,server=on,wait=off"]
+    if options.flavour == "full":
+        image = f"file={lab.full_image},format=raw,if=none,id=root,readonly=on,file.locking=off"
+        words += ["-drive", image, "-device", "virtio-blk-pci,drive=root"]
+    if options.share:
+        path = str(options.share.resolve()).replace(",", ",,")
+        fs = f"local,id=share,path={path},security_model=none,multidevs=remap"
+        words += ["-fsdev", fs, "-device", "virtio-9p-pci,fsdev=share,mount_tag=share"]
+    if not options.no_nic:
+        words += nic_arguments(directory / f"nic.{guest}.sock")
+    tap = options.virtio_tap_name(guest)
+    if tap:
+        words += virtio_arguments(tap, guest, options)
+    return words + (options.qemu_arg or [])
+
+
+def nic_arguments(socket: Path) -> list[str]:
+    """The NIC, behind a PCI Express port as a card would be, and so open to hot-plug."""
+    # vfio-user-pci takes a socket address, which only the JSON form can express.
+    address = {"type": "unix", "path": str(socket)}
+    device = {"driver": "vfio-user-pci", "id": "nic", "bus": "port1", "socket": address}
+    return ["-device", "pcie-root-port,id=port1,chassis=1,slot=1", "-device", json.dumps(device)]
+
+
+def virtio_arguments(tap: str, guest: int, options: Options) -> list[str]:
+    """A virtio-net device on a TAP, without vhost, for comparison."""
+    queues = f",queues={options.vcpus}" if options.multi_queue_taps else ""
+    netdev = f"tap,id=virtio,ifname={tap},script=no,downscript=no,vhost=off{queues}"
+    device = f"virtio-net-pci,netdev=virtio,mac=52:54:00:00:00:{guest:02x},host_mtu={options.tap_mtu}"
+    if queues:
+        device += f",mq=on,vectors={2 * options.vcpus + 2}"
+    return ["-netdev", netdev, "-device", device]
+
+
+def channel_arguments(channels: Channels, kernel_log: Path) -> list[str]:
+    """The guest's three lines to the host: see guest/init."""
+    return [
+        *("-chardev", f"file,id=kernel,path={kernel_log},append=on", "-serial", "chardev:kernel"),
+        *("-chardev", f"socket,id=control,fd={channels.control}", "-serial", "chardev:control"),
+        *("-chardev", f"socket,id=output,fd={channels.output}"),
+        *("-device", "virtio-serial-pci", "-device", "virtconsole,chardev=output"),
+    ]
+
+
+def user_modules(options: Options, lab: Lab, out: Path) -> Path:
+    """The modules archive: the lab's, or one made of the user's own kernel's modules."""
+    if options.kernel is None:
+        return lab.modules_cpio
+    if options.modules is None:  # a kernel with everything built in
+        with out.open("wb") as file:
+            Archive(file).close()
+        return out
+    names = recipe.MODULES + recipe.OPTIONAL_MODULES
+    modules_archive(modules.find(options.modules), names, out, lab.buildroot)
+    return out
+
+
+def write_initrd(
+    options: Options, lab: Lab, modules_cpio: Path, guest: int, boot: int, out: Path
+) -> None:
+    """The userland, the modules, and this guest's script and settings, one after the other."""
+    userland = lab.boot_cpio if options.flavour == "full" else lab.tiny_cpio
+    with out.open("wb") as file:
+        for part in (userland, modules_cpio):
+            with part.open("rb") as source:
+                shutil.copyfileobj(source, file, 1 << 20)
+        archive = Archive(file)
+        archive.file("init", (GUEST_FILES / "init").read_bytes(), 0o755)
+        archive.file("lab/init", (GUEST_FILES / "init").read_bytes(), 0o755)
+        for name in ("nic-up", "virtio-up", "barrier"):
+            archive.file(f"lab/bin/{name}", (GUEST_FILES / name).read_bytes(), 0o755)
+        archive.file("lab/run", options.script(guest).read_bytes(), 0o755)
+        for path in options.file or []:
+            mode = 0o755 if os.access(path, os.X_OK) else 0o644
+            archive.file(f"lab/{path.name}", path.read_bytes(), mode)
+        archive.file("lab/env", guest_environment(options, guest, boot).encode())
+        archive.close()
+
+
+def guest_environment(options: Options, guest: int, boot: int) -> str:
+    """Shell text that sets what a script may ask about."""
+    settings = {"GUEST": str(guest), "GUESTS": str(options.guests), "BOOT": str(boot)}
+    settings["FLAVOUR"] = options.flavour
+    settings["LAB_DMESG"] = "1" if options.keep_logs else ""
+    settings["LAB_SHARE"] = "1" if options.share else ""
+    for word in options.env or []:
+        name, _, value = word.partition("=")
+        settings[name] = value
+    return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in settings.items())
