@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The options: all that is known about each. */
+#include "server/options.h"
+
+#include <net/if.h>
+#include <sys/un.h>
+
+#include "base/bytes.h"
+#include "base/log.h"
+#include "server/profile.h"
+
+const char *const backend_names[BACKEND_COUNT] = {"none", "loopback"};
+
+#define SOCKET_PATH_MAX (sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1)
+#define PATH_BYTES_MAX  4000 /* of PATH_MAX, with room for the suffix of a temporary file */
+
+#define FLAG(field)  .type = OPTION_FLAG, .offset = offsetof(struct options, field)
+#define COUNT(field) .type = OPTION_COUNT, .offset = offsetof(struct options, field)
+#define TEXT(field, high)                                                                          \
+	.type = OPTION_TEXT, .min = 1, .max = (high), .offset = offsetof(struct options, field)
+#define LIST(field, high)                                                                          \
+	.type = OPTION_LIST, .min = 1, .max = (high), .offset = offsetof(struct options, field)
+#define MAC(field) .type = OPTION_MAC, .offset = offsetof(struct options, field)
+#define NUMBER(field, low, high)                                                                   \
+	.type = OPTION_NUMBER, .min = (low), .max = (high),                                        \
+	.offset = offsetof(struct options, field)
+#define MODE(field)                                                                                \
+	.type = OPTION_MODE, .min = 0, .max = 0777, .offset = offsetof(struct options, field)
+#define CHOICE(field, names)                                                                       \
+	.type = OPTION_CHOICE, .choices = (names), .choice_count = ARRAY_SIZE(names),              \
+	.offset = offsetof(struct options, field)
+
+#define CONNECTION "Connection"
+#define NETWORK    "Network"
+#define DEVICE     "Device"
+#define WATCHING   "Watching and control"
+#define OTHER      "Print and exit"
+
+const struct option_spec option_specs[] = {
+        {CONNECTION, "socket", .alias = "socket-path", .letter = 's',
+         TEXT(socket_path, SOCKET_PATH_MAX), .placeholder = "PATH", .words = OPTION_WORDS_FILE,
+         .help = "UNIX socket to serve the vfio-user client (QEMU) on",
+         .man = "A socket that a dead server left behind is replaced; one that a living server "
+                "answers on is refused. The socket is removed at exit. --socket-path is another "
+                "name of this option."},
+        {CONNECTION, "fd", NUMBER(fd, 3, 1048575), .placeholder = "N",
+         .help = "inherited socket to serve on instead, listening or connected",
+         .man = "A server on a connected descriptor ends when its client is gone."},
+        {CONNECTION, "socket-mode", MODE(socket_mode), .placeholder = "OCTAL", .initial = "0600",
+         .help = "permissions of the socket",
+         .man = "Who may open the socket may own the device and read what it does."},
+        {NETWORK, "backend", .letter = 'b', CHOICE(backend, backend_names), .placeholder = "NAME",
+         .initial = "loopback", .help = "what carries RDMA traffic; Ethernet works with each"},
+        {NETWORK, "tap", .letter = 'T', TEXT(tap, IFNAMSIZ - 1), .placeholder = "IF",
+         .words = OPTION_WORDS_INTERFACE,
+         .help = "existing TAP interface of the host to attach the NIC to",
+         .man = "Make one that you own with: ip tuntap add dev IF mode tap user $USER. Without "
+                "this option frames that the guest sends are counted and discarded."},
+        {NETWORK, "mac", .letter = 'm', MAC(mac), .placeholder = "XX:XX:XX:XX:XX:XX",
+         .help = "MAC address of the NIC; made from the host and the socket path by default",
+         .man = "The default is a locally administered address that stays the same for the same "
+                "machine and socket path."},
+        {DEVICE, "nic-profile", LIST(nic_profiles, PATH_BYTES_MAX), .placeholder = "NAME|FILE",
+         .words = OPTION_WORDS_PROFILE,
+         .help = "layer a NIC profile over compat; may be given more than once",
+         .man = "A built-in profile by name, or an INI file: a name with a / in it or .ini at its "
+                "end. Layers apply in order; later ones win, key by key."},
+        {DEVICE, "eth-queues", NUMBER(eth_queues, PROFILE_ETH_QUEUES_MIN, PROFILE_ETH_QUEUES_MAX),
+         .placeholder = "N", .help = "Ethernet queue pairs, over every profile"},
+        {DEVICE, "stats-interval-ms",
+         NUMBER(stats_interval_ms, PROFILE_STATS_INTERVAL_MS_MIN, PROFILE_STATS_INTERVAL_MS_MAX),
+         .placeholder = "MS",
+         .help = "how often counters are published, in milliseconds, over every profile"},
+        {DEVICE, "busy-poll-us", NUMBER(busy_poll_us, 0, 1000000), .placeholder = "US",
+         .initial = "0",
+         .help = "look for the next event this long before sleeping, in microseconds",
+         .man = "The bound of an adaptive spin: it shortens where it does not pay off. 0 sleeps "
+                "at once."},
+        {WATCHING, "stats-file", .letter = 'S', TEXT(stats_file, PATH_BYTES_MAX),
+         .placeholder = "FILE", .words = OPTION_WORDS_FILE,
+         .help = "file to write all counters to, every interval",
+         .man = "It is replaced as a whole, so that a reader never sees half of it."},
+        {WATCHING, "control", TEXT(control_path, SOCKET_PATH_MAX), .placeholder = "PATH",
+         .words = OPTION_WORDS_FILE,
+         .help = "UNIX socket for commands to the running server, in JSON"},
+        {WATCHING, "log-level", .letter = 'L', CHOICE(log_level, log_level_names),
+         .placeholder = "LEVEL", .initial = "warn", .help = "what to log"},
+        {WATCHING, "verbose", .letter = 'v', COUNT(verbose),
+         .help = "log at least info; twice: debug"},
+        {WATCHING, "log-file", .letter = 'l', TEXT(log_file, PATH_BYTES_MAX), .placeholder = "FILE",
+         .words = OPTION_WORDS_FILE, .help = "append the log to a file instead of stderr",
+         .man = "SIGHUP opens the file anew."},
+        {OTHER, "print-profile", FLAG(print_profile),
+         .help = "the merged NIC profile, as an INI file that loads back"},
+        {OTHER, "print-capabilities", FLAG(print_capabilities), .ends = true,
+         .help = "what this vfio-user backend program can do, in JSON"},
+        {OTHER, "limits", FLAG(print_limits), .help = "the fixed limits of the program"},
+        {OTHER, "version", FLAG(version), .ends = true, .help = "the version"},
+        {OTHER, "help", .letter = 'h', FLAG(help), .ends = true, .help = "this text"},
+};
+const size_t option_spec_count = ARRAY_SIZE(option_specs);

@@ -1,0 +1,492 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The composition of all rooms into one server, and its life.
+ *
+ * Theory of operation
+ *
+ * server_start() makes the parts from the inside out, in the order of a table: what can fail
+ * because of what the user asked for comes first, the socket that a client sees comes last. Each
+ * part has its undoing beside it; a start that fails, and the end of the server, undo what was
+ * made, in reverse. So whatever goes wrong, nothing is left behind.
+ *
+ * Signals arrive through a descriptor like everything else: SIGTERM and SIGINT end the loop after
+ * the turn that is running (every callback is bounded, so that is soon), SIGHUP opens the log file
+ * anew. SIGPIPE is ignored; writers look at their errors.
+ *
+ * Not done: restarting parts. A changed option needs a new process; the guest's driver survives
+ * that as a firmware restart.
+ */
+#include "server/server.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "base/counter.h"
+#include "base/log.h"
+#include "server/identity.h"
+#include "server/notify.h"
+
+COUNTER(server_log_reopen_errors, "times SIGHUP could not open the log file anew");
+
+#define NS_PER_US 1000ull
+
+const char *server_profile_text(const struct nic_profile *profile, char *text, size_t size)
+{
+	snprintf(text, size, "%s (hash %016" PRIx64 ")", profile->chain, profile_hash(profile));
+	return text;
+}
+
+/* ---- log file ---- */
+
+static int open_log(struct server *server, struct error_text *error)
+{
+	const char *path = server->options->log_file;
+	int failed;
+
+	log_set_level((enum log_level)server->options->log_level);
+	if (!path)
+		return 0;
+	server->log_file_made = access(path, F_OK) < 0;
+	failed = log_set_file(path);
+	if (!failed)
+		return 0;
+	server->log_file_made = false;
+	return error_set(error, failed,
+	                 "--log-file %.300s: cannot be opened (%s); give a path that "
+	                 "can be written to",
+	                 path, strerror(-failed));
+}
+
+static void close_log(struct server *server)
+{
+	if (server->log_file_made && !server->running)
+		unlink(server->options->log_file);
+}
+
+/* ---- loop and signals ---- */
+
+static int open_loop(struct server *server, struct error_text *error)
+{
+	int failed = loop_create(&server->loop);
+
+	if (failed)
+		return error_set(error, failed, "the event loop cannot be made: %s",
+		                 strerror(-failed));
+	loop_set_spin(server->loop, server->options->busy_poll_us * NS_PER_US);
+	server->start_ns = loop_now(server->loop);
+	return 0;
+}
+
+static void close_loop(struct server *server)
+{
+	loop_destroy(server->loop);
+}
+
+static void signal_ready(struct loop_source *source, uint32_t events)
+{
+	struct server *server = container_of(source, struct server, signals);
+	struct signalfd_siginfo info;
+
+	(void)events;
+	if (read(source->fd, &info, sizeof(info)) != sizeof(info))
+		return;
+	if (info.ssi_signo != SIGHUP) {
+		log_info("signal %s: ending", sigabbrev_np((int)info.ssi_signo));
+		loop_stop(server->loop);
+		return;
+	}
+	if (server->options->log_file && log_set_file(server->options->log_file)) {
+		counter_inc(&server_log_reopen_errors);
+		log_warn("--log-file %s cannot be opened anew; the old one is kept",
+		         server->options->log_file);
+	}
+}
+
+static int open_signals(struct server *server, struct error_text *error)
+{
+	sigset_t set;
+	int failed;
+
+	signal(SIGPIPE, SIG_IGN);
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	server->signals.ready = signal_ready;
+	server->signals.fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+	failed =
+	        server->signals.fd < 0 ? -errno : loop_add(server->loop, &server->signals, EPOLLIN);
+	if (failed)
+		return error_set(error, failed, "signals cannot be received: %s",
+		                 strerror(-failed));
+	return 0;
+}
+
+static void close_signals(struct server *server)
+{
+	loop_remove(server->loop, &server->signals);
+	if (server->signals.fd >= 0)
+		close(server->signals.fd);
+}
+
+/* ---- the PCI function ---- */
+
+/* The device needs the server's memory and interrupts to be made, the server needs a device to be
+ * made: these stand between. Without a device, before and after its life, reads give zeroes. */
+static void bar_read(void *arg, unsigned bar, uint64_t offset, void *data, size_t size)
+{
+	struct server *server = arg;
+
+	memset(data, 0, size);
+	if (server->device)
+		ionic_vfio_ops.bar_read(server->device, bar, offset, data, size);
+}
+
+static void bar_write(void *arg, unsigned bar, uint64_t offset, const void *data, size_t size)
+{
+	struct server *server = arg;
+
+	if (server->device)
+		ionic_vfio_ops.bar_write(server->device, bar, offset, data, size);
+}
+
+static void reset(void *arg, enum vfio_reset reason)
+{
+	struct server *server = arg;
+
+	if (server->device)
+		ionic_vfio_ops.reset(server->device, reason);
+}
+
+static const struct vfio_device_ops device_ops = {bar_read, bar_write, reset};
+
+/* Whether the inherited descriptor is what a client can be served on. */
+static int check_fd(int fd, struct error_text *error)
+{
+	int domain, type;
+	socklen_t size = sizeof(int);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) < 0 ||
+	    getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) < 0)
+		return error_set(error, -errno,
+		                 "--fd %d: is not an open socket; pass a listening or connected "
+		                 "UNIX stream socket",
+		                 fd);
+	if (domain != AF_UNIX || type != SOCK_STREAM)
+		return error_set(
+		        error, -EINVAL,
+		        "--fd %d: is another kind of socket; pass a listening or connected "
+		        "UNIX stream socket",
+		        fd);
+	return 0;
+}
+
+/* Names the folder's trouble before anything is made in it. */
+static int check_folder(const char *path, struct error_text *error)
+{
+	const char *slash = strrchr(path, '/');
+	char folder[PATH_MAX];
+
+	if (slash)
+		snprintf(folder, sizeof(folder), "%.*s", slash == path ? 1 : (int)(slash - path),
+		         path);
+	else
+		snprintf(folder, sizeof(folder), ".");
+	if (access(folder, W_OK | X_OK) < 0)
+		return error_set(error, -errno,
+		                 "--socket %s: its folder cannot be written to (%s); make it or "
+		                 "give another path",
+		                 path, strerror(errno));
+	return 0;
+}
+
+static int open_vfio(struct server *server, struct error_text *error)
+{
+	const struct options *options = server->options;
+	struct vfio_pci_config pci;
+	struct vfio_server_config config = {
+	        .loop = server->loop,
+	        .pci = &pci,
+	        .ops = &device_ops,
+	        .device = server,
+	        .socket_path = options->socket_path,
+	        .socket_mode = (mode_t)options->socket_mode,
+	        .fd = options->socket_path ? -1 : (int)options->fd,
+	        .write_multiple = true,
+	};
+	int failed = options->socket_path ? check_folder(options->socket_path, error)
+	                                  : check_fd(config.fd, error);
+
+	if (failed)
+		return failed;
+	ionic_pci_config(&server->values, &pci);
+	failed = vfio_server_create(&config, &server->vfio);
+	if (failed)
+		return error_set(error, failed, "the vfio-user server cannot be made: %s",
+		                 strerror(-failed));
+	return 0;
+}
+
+static void close_vfio(struct server *server)
+{
+	vfio_server_destroy(server->vfio);
+}
+
+static int open_device(struct server *server, struct error_text *error)
+{
+	struct ionic_config config = {
+	        .profile = &server->values,
+	        .loop = server->loop,
+	        .mem = vfio_server_guest_mem(server->vfio),
+	        .irq = vfio_server_pci_irq(server->vfio),
+	        .wire = server->wire,
+	};
+	int failed;
+
+	memcpy(config.mac, server->mac, sizeof(config.mac));
+	identity_serial(server->mac, config.serial, sizeof(config.serial));
+	failed = ionic_create(&config, &server->device);
+	if (failed)
+		return error_set(error, failed, "the device cannot be made: %s", strerror(-failed));
+	return 0;
+}
+
+static void close_device(struct server *server)
+{
+	ionic_destroy(server->device);
+	server->device = NULL;
+}
+
+static int open_socket(struct server *server, struct error_text *error)
+{
+	const char *path = server->options->socket_path;
+	int failed = vfio_server_start(server->vfio);
+
+	if (!failed)
+		return 0;
+	if (!path)
+		return error_set(error, failed,
+		                 "--fd %" PRIu64 ": cannot be served (%s); pass a "
+		                 "listening or connected UNIX stream socket",
+		                 server->options->fd, strerror(-failed));
+	if (failed == -EADDRINUSE)
+		return error_set(error, failed,
+		                 "--socket %s: a living server answers there; stop it or give "
+		                 "another path",
+		                 path);
+	if (failed == -EEXIST)
+		return error_set(error, failed,
+		                 "--socket %s: exists and is not a socket; remove it or give "
+		                 "another path",
+		                 path);
+	return error_set(error, failed, "--socket %s: cannot listen there (%s); give another path",
+	                 path, strerror(-failed));
+}
+
+/* ---- the wire ---- */
+
+static int open_wire(struct server *server, struct error_text *error)
+{
+	int failed = net_wire_create(&server->wire);
+
+	if (failed)
+		return error_set(error, failed, "the wire cannot be made: %s", strerror(-failed));
+	return 0;
+}
+
+static void close_wire(struct server *server)
+{
+	net_wire_destroy(server->wire);
+}
+
+static int open_tap(struct server *server, struct error_text *error)
+{
+	static const struct {
+		int error;
+		const char *text;
+	} reasons[] = {
+	        {-ENODEV, "no TAP interface has this name; make it with: ip tuntap add dev IF mode "
+	                  "tap user $USER"},
+	        {-EPERM, "belongs to another user; make one with: ip tuntap add dev IF mode tap "
+	                 "user $USER"},
+	        {-EBUSY, "another program has it open; end that or give another interface"},
+	        {-ENOENT, "this host has no /dev/net/tun; load the module tun"},
+	};
+	const char *name = server->options->tap;
+	int failed;
+
+	if (!name)
+		return 0;
+	failed = net_tap_open(server->loop, server->wire, name, server->values.eth_queues,
+	                      &server->tap);
+	if (!failed)
+		return 0;
+	for (size_t i = 0; i < ARRAY_SIZE(reasons); i++)
+		if (reasons[i].error == failed)
+			return error_set(error, failed, "--tap %s: %s", name, reasons[i].text);
+	return error_set(error, failed, "--tap %s: cannot be opened (%s); give another interface",
+	                 name, strerror(-failed));
+}
+
+static void close_tap(struct server *server)
+{
+	net_tap_close(server->tap);
+}
+
+/* ---- watching and control ---- */
+
+static int open_stats(struct server *server, struct error_text *error)
+{
+	const char *path = server->options->stats_file;
+
+	return path ? stats_file_create(server, path, &server->stats_file, error) : 0;
+}
+
+static void close_stats(struct server *server)
+{
+	stats_file_destroy(server->stats_file);
+}
+
+static int open_control(struct server *server, struct error_text *error)
+{
+	const char *path = server->options->control_path;
+
+	return path ? control_create(server, path, &server->control, error) : 0;
+}
+
+static void close_control(struct server *server)
+{
+	control_destroy(server->control);
+}
+
+/* ---- the whole ---- */
+
+/* From the inside out. A close function undoes what its open function did, in part or not at all.
+ */
+static const struct part {
+	int (*open)(struct server *server, struct error_text *error);
+	void (*close)(struct server *server);
+} parts[] = {
+        {open_log, close_log},       {open_loop, close_loop},   {open_signals, close_signals},
+        {open_wire, close_wire},     {open_tap, close_tap},     {open_vfio, close_vfio},
+        {open_device, close_device}, {open_stats, close_stats}, {open_control, close_control},
+        {open_socket, NULL},
+};
+
+static void close_parts(struct server *server, size_t count)
+{
+	while (count-- > 0)
+		if (parts[count].close)
+			parts[count].close(server);
+}
+
+static int open_parts(struct server *server, struct error_text *error)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+		int failed = parts[i].open(server, error);
+
+		if (failed) {
+			close_parts(server, i + 1);
+			return failed;
+		}
+	}
+	return 0;
+}
+
+/* Guest memory comes as descriptors, one a region, and TAPs as one a queue. */
+static void raise_descriptor_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
+static void name_socket(struct server *server)
+{
+	const char *path = server->options->socket_path;
+	char folder[PATH_MAX];
+
+	if (!path)
+		snprintf(server->socket_name, sizeof(server->socket_name), "fd:%" PRIu64,
+		         server->options->fd);
+	else if (path[0] == '/' || !getcwd(folder, sizeof(folder)))
+		snprintf(server->socket_name, sizeof(server->socket_name), "%s", path);
+	else
+		snprintf(server->socket_name, sizeof(server->socket_name), "%.*s/%s",
+		         SERVER_SOCKET_NAME_MAX - 120, folder, path);
+	text_make_line(server->socket_name);
+}
+
+static void name_server(struct server *server)
+{
+	const struct option_mac *mac = &server->options->mac;
+
+	name_socket(server);
+	if (mac->given)
+		memcpy(server->mac, mac->address, sizeof(server->mac));
+	else
+		identity_mac(server->socket_name, server->mac);
+}
+
+static void log_start(const struct server *server)
+{
+	const struct ionic_profile *values = &server->values;
+	char profile[PROFILE_CHAIN_MAX + 32], mac[TEXT_MAC_SIZE];
+
+	log_info("rocm-ernic %s serves %s, backend %s, tap %s", ERNIC_VERSION, server->socket_name,
+	         backend_names[server->options->backend],
+	         server->options->tap ? server->options->tap : "none");
+	log_info("MAC address %s%s", text_mac_format(server->mac, mac),
+	         server->options->mac.given ? "" : " (made from host and socket)");
+	log_info("NIC profile %s", server_profile_text(server->profile, profile, sizeof(profile)));
+	if (values->intr_vectors < profile_full_vectors(values))
+		log_warn("queues.intr_vectors %" PRIu32 " is below 1 + queues.eth %" PRIu32
+		         " + queues.rdma_eqs %" PRIu32
+		         ": a guest with many CPUs gets fewer event queues or queues than these",
+		         values->intr_vectors, values->eth_queues, values->rdma_eqs);
+}
+
+static int serve(struct server *server, struct error_text *error)
+{
+	int failed;
+
+	server->running = true;
+	log_start(server);
+	if (server->stats_file)
+		stats_file_start(server->stats_file);
+	notify_manager("READY=1");
+	failed = loop_run(server->loop);
+	notify_manager("STOPPING=1");
+	close_parts(server, ARRAY_SIZE(parts));
+	if (failed)
+		return error_set(error, failed, "waiting for events failed: %s", strerror(-failed));
+	return 0;
+}
+
+int server_run(const struct options *options, const struct nic_profile *profile,
+               struct error_text *error)
+{
+	static struct server server; /* large, and one a process */
+	int failed;
+
+	server = (struct server){.options = options, .profile = profile, .signals.fd = -1};
+	profile_resolve(profile, &server.values);
+	name_server(&server);
+	raise_descriptor_limit();
+	failed = open_parts(&server, error);
+	return failed ? failed : serve(&server, error);
+}
