@@ -1,0 +1,53 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shows: the driver recovers from a stopped and a restarted firmware and a stalled heartbeat
+# needs: tap
+# timeout: 240
+# nic: --nic-profile generic-100g --tap $TAP
+# host: lib/peer.py
+# file: lib/lib.sh
+# tolerates: the driver reports firmware that stops as errors, which is right
+# shellcheck source=lib/lib.sh
+. /lab/lib.sh
+# shellcheck source=/dev/null
+. nic-up || exit
+wait_for 5 answers || fail "no answer to a ping"
+
+# said PATTERN: the kernel has said so since the last `mark`.
+mark() { dmesg | wc -l >/tmp/mark; }
+said() { dmesg | tail -n +"$(($(cat /tmp/mark) + 1))" | grep -q "$1"; }
+
+mark
+ctl_later '{"cmd":"fw","action":"stop"}' 7 '{"cmd":"fw","action":"start"}'
+wait_for 15 said 'FW stopped' || fail "the driver did not see the firmware stop"
+wait_for 20 said 'FW running' || fail "the driver did not see the firmware run again"
+wait_for 20 answers || fail "no answer after a stop and a start"
+download 1048576
+ok "stop and start"
+
+mark
+ctl_later '{"cmd":"fw","action":"restart"}'
+wait_for 20 said 'FW running' || fail "the driver did not recover from a restart"
+wait_for 20 answers || fail "no answer after a restart"
+upload 1048576
+ok "restart in one step"
+
+mark
+ctl_later '{"cmd":"fw","action":"reset-event"}'
+wait_for 25 said 'FW running' || fail "the driver did not recover from a reset event"
+wait_for 20 answers || fail "no answer after a reset event"
+ok "reset event"
+
+mark
+ctl_later '{"cmd":"fw","action":"stall"}' 25 '{"cmd":"fw","action":"unstall"}'
+wait_for 25 said 'FW heartbeat stalled' || fail "the driver did not see the heartbeat stall"
+answers "$PEER" || fail "a stalled heartbeat stopped traffic"
+wait_for 25 said 'FW heartbeat restored' || fail "the driver did not see the heartbeat again"
+ip link set "$NIC" mtu 4000 || fail "no admin command works after the heartbeat came back"
+wait_for 10 answers || fail "no answer after a heartbeat stall"
+download 1048576
+ok "heartbeat stall"
+
+# Only what belongs to it may have been said.
+dmesg -r | grep -E '^<[0-9]*[01234]>' | grep -E 'WARNING|BUG|Oops|hung task' && fail "the kernel warned"
+true

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash
+# What guest tests share; sourced as /lab/lib.sh. Tests with a TAP have peer.py on the host.
+
+PEER=192.168.200.1
+# shellcheck disable=SC2034  # used by tests
+PEER6=fd00:200::1
+PEER_URL=http://$PEER:8000
+
+fail() {
+    echo "FAIL: $*"
+    exit 1
+}
+
+# expect PATTERN FILE: the pattern is in what was printed.
+expect() {
+    grep -q -e "$1" "$2" || fail "no '$1' in: $(cat "$2")"
+}
+
+# wait_for SECONDS COMMAND...: until the command succeeds.
+wait_for() {
+    local tries=$(($1 * 20))
+    shift
+    until "$@" >/dev/null 2>&1; do
+        tries=$((tries - 1))
+        [ "$tries" -gt 0 ] || return 1
+        sleep 0.05
+    done
+}
+
+# answers [ADDRESS]: the peer answers one ping.
+answers() {
+    ping -c 1 -W 1 "${1:-$PEER}" >/dev/null 2>&1
+}
+
+# ctl JSON: one command for the server's control socket; prints the answer.
+ctl() {
+    curl -sS --max-time 10 --data "$1" "$PEER_URL/control/${GUEST:-1}" || fail "control: $1"
+}
+
+# ctl_later JSON...: commands that the peer gives after its answer has left, one after the other;
+# a bare number is a pause in seconds. For what cuts us off.
+ctl_later() {
+    local list='' word
+    for word in "$@"; do list="$list${list:+,}$word"; done
+    curl -sS --max-time 10 --data "[$list]" "$PEER_URL/later/${GUEST:-1}" || fail "later: $list"
+}
+
+# server_stat NAME: a line of the server's stats file.
+server_stat() {
+    curl -sS --max-time 10 "$PEER_URL/stats/${GUEST:-1}" | sed -n "s/^$1 *: *//p" | head -n 1
+}
+
+# nic_stat NAME: a counter of ethtool -S.
+nic_stat() {
+    ethtool -S "$NIC" | sed -n "s/^ *$1: *//p" | head -n 1
+}
+
+# frames N HEX [TAP]: the peer sends a raw Ethernet frame to the guest N times.
+frames() {
+    curl -sS --max-time 10 --data "$2" "$PEER_URL/frames/${3:-ernic${GUEST:-1}}/$1" >/dev/null ||
+        fail "the peer could not send frames"
+}
+
+# download BYTES [URL]: the bytes that arrive are those that were sent.
+download() {
+    local url=${2:-$PEER_URL} want got
+    want=$(curl -gsS --max-time 60 "$url/sha256/$1")
+    got=$(curl -gsS --max-time 60 "$url/blob/$1" | sha256sum | cut -d' ' -f1)
+    [ "${want:-none}" = "$got" ] || fail "download of $1 bytes: sha256 $got, not $want"
+}
+
+# upload BYTES [URL]: the bytes that arrive are those that were sent.
+upload() {
+    local url=${2:-$PEER_URL} file=/tmp/upload want got
+    head -c "$1" /dev/urandom >"$file"
+    want=$(sha256sum <"$file" | cut -d' ' -f1)
+    got=$(curl -gsS --max-time 60 -T "$file" "$url/sum")
+    rm -f "$file"
+    [ "$want" = "$got" ] || fail "upload of $1 bytes: sha256 $got, not $want"
+}
+
+# quiet_kernel: neither the driver nor the network core has warned. Levels 0 to 4.
+quiet_kernel() {
+    dmesg -r | grep -E '^<[0-9]*[01234]>' | grep -iE "ionic|hw csum|NETDEV WATCHDOG|${NIC:-eth}" |
+        grep -v 'loading out-of-tree' && fail "the kernel warned"
+    return 0
+}
+
+ok() {
+    echo "ok: $*"
+}
