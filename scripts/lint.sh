@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # summary: check layout, static analysis, spelling, house rules
 #
-# usage: ./run lint [--quick] [--list] [CHECK...]
+# usage: ./run lint [--quick] [--fix] [--list] [CHECK...]
 #
 #   CHECK      only these; --list names them
 #   --quick    clang-tidy and cppcheck look only at C files that differ from the upstream branch
 #              (or from the last commit, when there is none)
+#   --fix      let clang-format lay out the C files
 #
 # Looks at the files that git knows, and those it would add. Exit status: 0 clean, 1 not.
 . "$(dirname "$0")/lib.sh"
@@ -15,6 +16,7 @@ CHECKS="format spdx shell python spelling rooms headers budget cppcheck tidy"
 DATABASE=$ROOT/build/debug
 
 quick=
+fix=
 wanted=()
 
 # The files of the tree that match the patterns. Files of test data are nobody's style.
@@ -55,7 +57,17 @@ scripts_for() {
 }
 
 check_format() {
-	files '*.c' '*.h' | xargs -r clang-format --dry-run -Werror
+	local file bad=0
+	if [ -n "$fix" ]; then
+		files '*.c' '*.h' | xargs -r clang-format -i
+		return
+	fi
+	for file in $(files '*.c' '*.h'); do
+		clang-format --dry-run -Werror "$file" 2>/dev/null && continue
+		echo "$file: not laid out; ./run lint --fix format"
+		bad=1
+	done
+	return $bad
 }
 
 check_spdx() {
@@ -136,6 +148,7 @@ parse() {
 		case $1 in
 		--help | -h) show_usage && exit 0 ;;
 		--quick) quick=1 ;;
+		--fix) fix=1 ;;
 		--list) tr ' ' '\n' <<<"$CHECKS" && exit 0 ;;
 		-*) usage_error "unknown option '$1'" ;;
 		*)
