@@ -57,17 +57,17 @@ scripts_for() {
 }
 
 check_format() {
-	local file bad=0
+	local bad
 	if [ -n "$fix" ]; then
 		files '*.c' '*.h' | xargs -r clang-format -i
 		return
 	fi
-	for file in $(files '*.c' '*.h'); do
-		clang-format --dry-run -Werror "$file" 2>/dev/null && continue
-		echo "$file: not laid out; ./run lint --fix format"
-		bad=1
-	done
-	return $bad
+	bad=$(files '*.c' '*.h' | xargs -r -P "$JOBS" -n 8 clang-format --dry-run -Werror 2>&1 |
+		sed -n 's/^\([^ :]*\):[0-9].*clang-formatted.*/\1/p' | sort -u)
+	[ -z "$bad" ] && return 0
+	echo "not laid out (./run lint --fix format):"
+	echo "$bad"
+	return 1
 }
 
 check_spdx() {
