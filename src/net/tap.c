@@ -301,14 +301,14 @@ static void tap_ready(struct loop_source *source, uint32_t events)
 
 /* ---- opening ---- */
 
-static int set_up_queue(int fd, const char *ifname, bool multi_queue)
+static int set_up_queue(int fd, const char ifname[IFNAMSIZ], bool multi_queue)
 {
 	struct ifreq request = {.ifr_flags = IFF_TAP | IFF_NO_PI | IFF_VNET_HDR};
 	int header_bytes = TAP_VNET_HEADER, little_endian = 1;
 
 	if (multi_queue)
 		request.ifr_flags |= IFF_MULTI_QUEUE;
-	strncpy(request.ifr_name, ifname, sizeof(request.ifr_name) - 1);
+	memcpy(request.ifr_name, ifname, IFNAMSIZ);
 	if (ioctl(fd, TUNSETIFF, &request) < 0 || ioctl(fd, TUNSETVNETHDRSZ, &header_bytes) < 0 ||
 	    ioctl(fd, TUNSETVNETLE, &little_endian) < 0)
 		return -errno;
