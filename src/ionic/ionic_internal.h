@@ -187,7 +187,8 @@ struct ionic_port {
 	bool initialized;
 	uint64_t info_addr; /* port info block in guest memory, 0 when none */
 	struct ionic_port_config config;
-	bool link_up; /* what the blocks in guest memory say */
+	bool link_up;        /* what the blocks in guest memory say */
+	uint32_t link_speed; /* ... in Mb/s, 0 while down */
 	uint16_t link_down_count;
 };
 
@@ -300,12 +301,24 @@ void ionic_port_default_config(const struct ionic_profile *profile,
                                struct ionic_port_config *config);
 bool ionic_port_speed_valid(const struct ionic_profile *profile, uint32_t speed);
 
+/* The version of the rings of a queue type; Q_INIT must name it (spec 4.5). */
+uint8_t ionic_q_version(enum ionic_qtype type);
+
 /* Transceiver kind and the content of its EEPROM (spec 10.3; sprom.c). */
 void ionic_xcvr_fill(const struct ionic_profile *profile, const char *serial,
                      struct ionic_xcvr_status *xcvr);
 
-/* Write the status part of the blocks that exist. Work phase; returns 0 or a negative errno. */
-int ionic_lif_write_info(struct ionic_dev *dev); /* config, status and counters */
+/* Blocks in guest memory are aligned quadwords below the end of the 52 address bits (spec 1.1). */
+#define IONIC_ADDR_END (UINT64_C(1) << 52)
+
+static inline bool ionic_block_addr_valid(uint64_t addr)
+{
+	return addr % 8 == 0 && addr < IONIC_ADDR_END;
+}
+
+/* Write the parts of the blocks that are no counters, where the driver has given blocks. Work
+ * phase. Return 0 or a negative errno of guest_mem. */
+int ionic_lif_write_info(struct ionic_dev *dev); /* all of it, counters too */
 int ionic_lif_write_status(struct ionic_dev *dev);
 int ionic_port_write_status(struct ionic_dev *dev); /* config and status */
 
