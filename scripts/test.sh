@@ -65,13 +65,14 @@ run_tests() {
 	rm -f "$junit"
 	say "test $build"
 	ctest --test-dir "$ROOT/build/$build" --output-junit "$junit" --output-on-failure \
+		--test-output-truncation head \
 		-j "$JOBS" --timeout 600 "${args[@]}" "$@" 2>&1 | filter_ctest || failed=1
 	results+=("$build=$junit")
 }
 
-# Keeps a line for each test and the output of those that failed.
+# Keeps a line for each test and the output of those that failed; the rest is in the summary.
 filter_ctest() {
-	grep -v -e '^Internal ctest' -e '^Test project' -e '^ *Start ' -e '^$' -e 'Total Test time' \
+	grep -v -e '^The following tests' -e '^[[:space:]]*[0-9]* - .*(.*)$' -e '^Internal ctest' -e '^Test project' -e '^ *Start ' -e '^$' -e 'Total Test time' \
 		-e '^Label Time Summary' -e '= .* sec\*proc' -e '^Errors while running CTest' \
 		-e '% tests passed' -e '^Output from these tests' -e '^Use "--rerun-failed' || true
 }
