@@ -31,7 +31,7 @@ same() {
 # The host's services: see demo/host.
 transfer() {
     local digest
-    head -c ${MIB}M /dev/urandom >/tmp/up
+    head -c $((MIB << 20)) /dev/urandom >/tmp/up
     digest=$(sha256sum </tmp/up)
     same "${digest%% *}" "$(socat -t 60 STDIO "TCP:$PEER:7001" </tmp/up)" "guest to host"
     socat -u "TCP:$PEER:7002" OPEN:/tmp/down,creat
