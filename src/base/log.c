@@ -53,6 +53,14 @@ bool log_enabled(enum log_level level)
 	return level <= log_level && level != LOG_LEVEL_NONE;
 }
 
+/* What a guest or a peer named may be in the text; a line is one line whatever it says. */
+static void make_one_line(char *text, int size)
+{
+	for (int i = 0; i < size; i++)
+		if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
+			text[i] = '?';
+}
+
 void log_write(enum log_level level, const char *format, ...)
 {
 	char line[LOG_LINE_MAX];
@@ -68,6 +76,7 @@ void log_write(enum log_level level, const char *format, ...)
 	va_end(args);
 	if ((size_t)size >= sizeof(line) - 1)
 		size = sizeof(line) - 2;
+	make_one_line(line, size);
 	line[size++] = '\n';
 	/* Nowhere is left to report a failure of the log itself. */
 	ssize_t ignored __attribute__((unused)) = write(log_fd, line, (size_t)size);

@@ -25,10 +25,11 @@ const char *help_summary(const struct option_spec *spec, char text[HELP_SUMMARY_
 		                         i ? ", " : ": ", spec->choices[i]);
 	if (spec->type == OPTION_NUMBER)
 		used += (size_t)snprintf(text + used, HELP_SUMMARY_MAX - used,
-		                         " (%" PRIu64 " to %" PRIu64 ")", spec->min, spec->max);
+		                         " (%" PRIu64 " to %" PRIu64 "%s", spec->min, spec->max,
+		                         spec->initial ? "" : ")");
 	if (spec->initial)
-		used += (size_t)snprintf(text + used, HELP_SUMMARY_MAX - used, " (default %s)",
-		                         spec->initial);
+		used += (size_t)snprintf(text + used, HELP_SUMMARY_MAX - used, "%sdefault %s)",
+		                         spec->type == OPTION_NUMBER ? ", " : " (", spec->initial);
 	assert(used < HELP_SUMMARY_MAX);
 	return text;
 }
