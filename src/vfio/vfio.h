@@ -84,6 +84,30 @@ struct pci_irq *vfio_server_pci_irq(struct vfio_server *server);
  */
 int vfio_server_start(struct vfio_server *server);
 
+/*
+ * A recording of what a client sends: SIZE bytes of messages, VERSION first. Both functions may be
+ * NULL. ATTACH puts descriptors that belong to the message with this header (struct
+ * vfio_user_header) into FDS, at most MAX, and returns their number; they are the server's then.
+ * REPLY gets every message that the server sends.
+ */
+struct vfio_replay {
+	const void *data;
+	size_t size;
+	unsigned (*attach)(void *arg, const void *header, int *fds, unsigned max);
+	void (*reply)(void *arg, const struct iovec *iov, unsigned count);
+	void *arg;
+};
+
+/*
+ * Serves a recording as if a client sent it, and turns the loop as it goes; the client is gone when
+ * it returns. Not from a callback of the loop. Returns 0, -EBUSY when a client is connected, or
+ * another negative errno; refused messages are no error.
+ */
+int vfio_server_replay(struct vfio_server *server, const struct vfio_replay *recording);
+
+/* The same with the bytes of the file at PATH, and no descriptors. */
+int vfio_server_replay_file(struct vfio_server *server, const char *path);
+
 /* Whether a client is attached: it has negotiated a version. */
 bool vfio_server_attached(const struct vfio_server *server);
 
