@@ -1,0 +1,546 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The TAP port against the real kernel, in a network namespace of its own. Exits with 77 where one
+ * may not be made (needs root or user namespaces, and /dev/net/tun).
+ */
+#include "net/net.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <linux/if_tun.h>
+#include <linux/virtio_net.h>
+#include <net/if.h>
+#include <poll.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/counter.h"
+#include "base/iov.h"
+#include "base/log.h"
+#include "frames.h"
+
+#define SKIP 77
+
+/* ---- the kernel's side ---- */
+
+/* Makes a persistent TAP (or TUN, by FLAGS) and takes it up. Returns false when not permitted. */
+static bool make_tap(const char *name, int flags)
+{
+	struct ifreq request = {.ifr_flags = (short)flags};
+	int fd = open("/dev/net/tun", O_RDWR);
+
+	if (fd < 0)
+		return false;
+	strncpy(request.ifr_name, name, IFNAMSIZ - 1);
+	bool made = ioctl(fd, TUNSETIFF, &request) == 0 && ioctl(fd, TUNSETPERSIST, 1) == 0;
+
+	close(fd);
+	int sock = socket(AF_INET, SOCK_DGRAM, 0);
+
+	request.ifr_flags = IFF_UP;
+	made = made && ioctl(sock, SIOCSIFFLAGS, &request) == 0;
+	close(sock);
+	return made;
+}
+
+static void set_up_flag(const char *name, bool up)
+{
+	struct ifreq request = {.ifr_flags = up ? IFF_UP : 0};
+	int sock = socket(AF_INET, SOCK_DGRAM, 0);
+
+	strncpy(request.ifr_name, name, IFNAMSIZ - 1);
+	assert_return_code(ioctl(sock, SIOCSIFFLAGS, &request), errno);
+	close(sock);
+}
+
+/* A packet socket on the interface, with virtio headers, so that notes can be given and seen. */
+static int open_packet(const char *name)
+{
+	struct sockaddr_ll address = {.sll_family = AF_PACKET,
+	                              .sll_protocol = htobe16(ETH_P_ALL),
+	                              .sll_ifindex = (int)if_nametoindex(name)};
+	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK, htobe16(ETH_P_ALL)), one = 1;
+
+	assert_return_code(setsockopt(fd, SOL_PACKET, PACKET_VNET_HDR, &one, sizeof(one)), errno);
+	assert_return_code(bind(fd, (struct sockaddr *)&address, sizeof(address)), errno);
+	return fd;
+}
+
+/* ---- our side ---- */
+
+struct sink {
+	struct net_port port;
+	unsigned frames;
+	struct net_frame last;
+	uint8_t bytes[FRAME_BUFFER];
+};
+
+static int sink_deliver(struct net_port *port, const struct net_frame *frame)
+{
+	struct sink *sink = (struct sink *)port;
+
+	if (frame->size < 14 || frame->iov_count != 1 ||
+	    ((uint8_t *)frame->iov[0].iov_base)[5] != 2)
+		return 0; /* what the kernel says on its own: neighbour discovery */
+	sink->frames++;
+	sink->last = *frame;
+	iov_to_buf(frame->iov, frame->iov_count, 0, sink->bytes, frame->size);
+	return 0;
+}
+
+static const struct net_port_ops sink_ops = {.deliver = sink_deliver};
+
+struct setup {
+	struct loop *loop;
+	struct net_wire *wire;
+	struct sink guest;
+	struct net_tap *tap;
+};
+
+static int set_up(void **state)
+{
+	struct setup *setup = calloc(1, sizeof(*setup));
+
+	*state = setup;
+	setup->guest.port =
+	        (struct net_port){.name = "guest", .ops = &sink_ops, .offloads = NET_OFFLOAD_ALL};
+	return loop_create(&setup->loop) || net_wire_create(&setup->wire) ||
+	       net_wire_attach(setup->wire, &setup->guest.port);
+}
+
+static int tear_down(void **state)
+{
+	struct setup *setup = *state;
+
+	net_tap_close(setup->tap);
+	net_wire_detach(&setup->guest.port);
+	net_wire_destroy(setup->wire);
+	loop_destroy(setup->loop);
+	free(setup);
+	return 0;
+}
+
+static int open_tap(struct setup *setup, const char *name, unsigned queues)
+{
+	return net_tap_open(setup->loop, setup->wire, name, queues, &setup->tap);
+}
+
+/* Runs the loop until the guest has COUNT frames, or nothing has come for a while. */
+static void run_until(struct setup *setup, unsigned count)
+{
+	for (unsigned i = 0; i < 200 && setup->guest.frames < count; i++)
+		loop_turn(setup->loop, 10000000);
+}
+
+static uint64_t count_of(const char *name)
+{
+	return counter_get(counter_find(name));
+}
+
+/* ---- opening ---- */
+
+static void test_missing_interface_is_not_made(void **state)
+{
+	assert_int_equal(open_tap(*state, "none0", 1), -ENODEV);
+	assert_int_equal(if_nametoindex("none0"), 0);
+	assert_int_equal(open_tap(*state, "a-name-that-is-too-long", 1), -ENODEV);
+	assert_int_equal(open_tap(*state, "", 1), -ENODEV);
+}
+
+static void test_not_a_tap(void **state)
+{
+	assert_true(make_tap("tun0", IFF_TUN | IFF_NO_PI));
+	assert_int_equal(open_tap(*state, "tun0", 1), -ENODEV);
+	assert_int_equal(open_tap(*state, "lo", 1), -ENODEV);
+}
+
+static void test_busy(void **state)
+{
+	struct setup *setup = *state;
+	struct net_tap *second;
+
+	assert_int_equal(open_tap(setup, "tap0", 1), 0);
+	assert_int_equal(net_tap_open(setup->loop, setup->wire, "tap0", 1, &second), -EBUSY);
+}
+
+static void test_busy_multi_queue(void **state)
+{
+	struct setup *setup = *state;
+	struct net_tap *second;
+
+	assert_int_equal(open_tap(setup, "tapm0", 4), 0);
+	assert_int_equal(net_tap_open(setup->loop, setup->wire, "tapm0", 4, &second), -EBUSY);
+}
+
+static void test_owned_by_somebody_else(void **state)
+{
+	struct setup *setup = *state;
+	struct ifreq request = {.ifr_flags = IFF_TAP | IFF_NO_PI, .ifr_name = "tapo0"};
+	int fd = open("/dev/net/tun", O_RDWR);
+
+	assert_return_code(ioctl(fd, TUNSETIFF, &request), errno);
+	assert_return_code(ioctl(fd, TUNSETPERSIST, 1), errno);
+	if (ioctl(fd, TUNSETOWNER, 12345) != 0 || seteuid(4321) != 0) {
+		close(fd);
+		skip(); /* a user namespace knows no other users */
+	}
+	close(fd);
+	int result = open_tap(setup, "tapo0", 1);
+
+	assert_return_code(seteuid(0), errno);
+	/* Where only root may open the tun driver at all, that is what is said. */
+	assert_true(result == -EPERM || result == -EACCES);
+}
+
+/* ---- frames ---- */
+
+static int send_built(struct setup *setup, const struct frame *built, struct net_frame frame)
+{
+	static uint8_t store[FRAME_BUFFER + NET_MAX_IOV];
+	struct iovec iov[NET_MAX_IOV];
+
+	frame.iov = iov;
+	frame.iov_count = split_random(built->bytes, built->size, iov, 40, store);
+	frame.size = built->size;
+	return net_wire_send(&setup->guest.port, &frame);
+}
+
+static size_t receive_packet(int fd, struct virtio_net_hdr *vnet, uint8_t *bytes, size_t max)
+{
+	struct iovec iov[2] = {{vnet, sizeof(*vnet)}, {bytes, max}};
+	struct pollfd wait = {.fd = fd, .events = POLLIN};
+
+	for (unsigned i = 0; i < 20; i++) {
+		assert_return_code(poll(&wait, 1, 2000), errno);
+		ssize_t size = readv(fd, iov, 2);
+
+		assert_return_code(size, errno);
+		if (bytes[5] == 2) /* ours */
+			return (size_t)size - sizeof(*vnet);
+	}
+	fail();
+	return 0;
+}
+
+static void test_frame_to_host(void **state)
+{
+	static uint8_t bytes[FRAME_BUFFER];
+	struct setup *setup = *state;
+	struct frame_spec spec = {.payload = 1400, .seed = 3};
+	static struct frame built;
+	struct virtio_net_hdr vnet;
+
+	assert_int_equal(open_tap(setup, "tap0", 1), 0);
+	int fd = open_packet("tap0");
+
+	frame_build(&spec, &built);
+	assert_int_equal(send_built(setup, &built, (struct net_frame){0}), 0);
+	assert_int_equal(receive_packet(fd, &vnet, bytes, sizeof(bytes)), built.size);
+	assert_memory_equal(bytes, built.bytes, built.size);
+	close(fd);
+}
+
+static void test_large_packet_to_host(void **state)
+{
+	static uint8_t bytes[FRAME_BUFFER];
+	struct setup *setup = *state;
+	struct frame_spec spec = {.payload = 60000, .tcp_options = 12, .tcp_flags = 0x90};
+	static struct frame built;
+	struct virtio_net_hdr vnet;
+
+	assert_int_equal(open_tap(setup, "tap0", 1), 0);
+	int fd = open_packet("tap0");
+
+	frame_build(&spec, &built);
+	frame_unsum(&built, (uint32_t)(built.size - built.l4));
+	struct net_frame frame = {.csum_partial = true,
+	                          .csum_start = (uint16_t)built.l4,
+	                          .csum_offset = 16,
+	                          .gso = NET_GSO_TCPV4,
+	                          .gso_size = 1448,
+	                          .hdr_size = (uint16_t)built.payload,
+	                          .gso_ecn = true};
+
+	assert_int_equal(send_built(setup, &built, frame), 0);
+	assert_int_equal(receive_packet(fd, &vnet, bytes, sizeof(bytes)), built.size);
+	assert_memory_equal(bytes, built.bytes, built.size);
+	assert_int_equal(vnet.gso_type, VIRTIO_NET_HDR_GSO_TCPV4 | VIRTIO_NET_HDR_GSO_ECN);
+	assert_int_equal(vnet.gso_size, 1448);
+	assert_int_equal(vnet.flags & VIRTIO_NET_HDR_F_NEEDS_CSUM, VIRTIO_NET_HDR_F_NEEDS_CSUM);
+	assert_int_equal(vnet.csum_start, built.l4);
+	close(fd);
+}
+
+static void host_sends(int fd, struct virtio_net_hdr *vnet, const struct frame *built)
+{
+	struct iovec iov[2] = {{vnet, sizeof(*vnet)},
+	                       {(void *)(uintptr_t)built->bytes, built->size}};
+
+	assert_int_equal(writev(fd, iov, 2), (ssize_t)(sizeof(*vnet) + built->size));
+}
+
+static void test_frame_from_host(void **state)
+{
+	struct setup *setup = *state;
+	struct frame_spec spec = {.payload = 1400, .seed = 5};
+	struct virtio_net_hdr vnet = {0};
+	static struct frame built;
+
+	assert_int_equal(open_tap(setup, "tap0", 1), 0);
+	int fd = open_packet("tap0");
+
+	frame_build(&spec, &built);
+	host_sends(fd, &vnet, &built);
+	run_until(setup, 1);
+	assert_int_equal(setup->guest.frames, 1);
+	assert_int_equal(setup->guest.last.size, built.size);
+	assert_memory_equal(setup->guest.bytes, built.bytes, built.size);
+	assert_false(setup->guest.last.csum_partial);
+	close(fd);
+}
+
+static void large_from_host(struct setup *setup, bool ipv6)
+{
+	struct frame_spec spec = {.payload = 50000, .tcp_options = 12, .ipv6 = ipv6};
+	static struct frame built;
+
+	assert_int_equal(open_tap(setup, "tap0", 1), 0);
+	int fd = open_packet("tap0");
+
+	frame_build(&spec, &built);
+	frame_unsum(&built, (uint32_t)(built.size - built.l4));
+	struct virtio_net_hdr vnet = {
+	        .flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
+	        .gso_type = ipv6 ? VIRTIO_NET_HDR_GSO_TCPV6 : VIRTIO_NET_HDR_GSO_TCPV4,
+	        .hdr_len = (uint16_t)built.payload,
+	        .gso_size = 1428,
+	        .csum_start = (uint16_t)built.l4,
+	        .csum_offset = 16,
+	};
+
+	host_sends(fd, &vnet, &built);
+	run_until(setup, 1);
+	assert_int_equal(setup->guest.frames, 1); /* in one piece */
+	const struct net_frame *frame = &setup->guest.last;
+
+	assert_int_equal(frame->size, built.size);
+	assert_memory_equal(setup->guest.bytes, built.bytes, built.size);
+	assert_int_equal(frame->gso, ipv6 ? NET_GSO_TCPV6 : NET_GSO_TCPV4);
+	assert_int_equal(frame->gso_size, 1428);
+	assert_int_equal(frame->hdr_size, built.payload);
+	assert_int_equal(frame->csum_start, built.l4);
+	assert_true(frame->csum_partial);
+	close(fd);
+}
+
+static void test_large_packet_from_host_v4(void **state)
+{
+	large_from_host(*state, false);
+}
+
+static void test_large_packet_from_host_v6(void **state)
+{
+	large_from_host(*state, true);
+}
+
+static void test_burst_is_read_to_the_end(void **state)
+{
+	struct setup *setup = *state;
+	struct frame_spec spec = {.payload = 100};
+	struct virtio_net_hdr vnet = {0};
+	static struct frame built;
+
+	assert_int_equal(open_tap(setup, "tap0", 1), 0);
+	int fd = open_packet("tap0");
+
+	frame_build(&spec, &built);
+	for (unsigned i = 0; i < 300; i++)
+		host_sends(fd, &vnet, &built);
+	run_until(setup, 300);
+	assert_int_equal(setup->guest.frames, 300);
+	close(fd);
+}
+
+/* Every flow arrives, whichever queue the kernel chose, and each flow stays in order. */
+static void test_multi_queue(void **state)
+{
+	struct setup *setup = *state;
+	struct frame_spec spec = {.udp = true, .payload = 100, .dport = 7};
+	struct virtio_net_hdr vnet = {0};
+	static struct frame built;
+	static uint8_t bytes[FRAME_BUFFER];
+
+	assert_int_equal(open_tap(setup, "tapm0", 4), 0);
+	int fd = open_packet("tapm0");
+
+	for (unsigned flow = 0; flow < 64; flow++) {
+		spec.sport = (uint16_t)(1000 + flow);
+		frame_build(&spec, &built);
+		host_sends(fd, &vnet, &built);
+	}
+	run_until(setup, 64);
+	assert_int_equal(setup->guest.frames, 64);
+	for (unsigned flow = 0; flow < 16; flow++) {
+		spec.sport = (uint16_t)(2000 + flow);
+		frame_build(&spec, &built);
+		assert_int_equal(send_built(setup, &built, (struct net_frame){0}), 0);
+		assert_int_equal(receive_packet(fd, &vnet, bytes, sizeof(bytes)), built.size);
+		assert_memory_equal(bytes, built.bytes, built.size);
+	}
+	close(fd);
+}
+
+/* ---- trouble ---- */
+
+static void test_interface_down(void **state)
+{
+	struct setup *setup = *state;
+	struct frame_spec spec = {.payload = 100};
+	static struct frame built;
+	uint64_t before = count_of("net_tap_tx_down");
+
+	assert_int_equal(open_tap(setup, "tap0", 1), 0);
+	frame_build(&spec, &built);
+	set_up_flag("tap0", false);
+	assert_int_equal(send_built(setup, &built, (struct net_frame){0}), -ENETDOWN);
+	assert_int_equal(count_of("net_tap_tx_down"), before + 1);
+	set_up_flag("tap0", true);
+	assert_int_equal(send_built(setup, &built, (struct net_frame){0}), 0);
+}
+
+static void test_kernel_refuses_notes(void **state)
+{
+	struct setup *setup = *state;
+	struct frame_spec spec = {.payload = 3000};
+	static struct frame built;
+	uint64_t before = count_of("net_tap_tx_refused");
+
+	assert_int_equal(open_tap(setup, "tap0", 1), 0);
+	frame_build(&spec, &built);
+	/* Passes the wire, which only looks at the bounds: a large packet of another protocol. */
+	built.bytes[built.l3 + 9] = 17;
+	struct net_frame frame = {.csum_partial = true,
+	                          .csum_start = (uint16_t)built.l4,
+	                          .csum_offset = 6,
+	                          .gso = NET_GSO_TCPV4,
+	                          .gso_size = 1448,
+	                          .hdr_size = (uint16_t)built.payload};
+
+	assert_int_equal(send_built(setup, &built, frame), -EBADMSG);
+	assert_int_equal(count_of("net_tap_tx_refused"), before + 1);
+}
+
+static void test_deleted_interface(void **state)
+{
+	struct setup *setup = *state;
+	struct frame_spec spec = {.payload = 100};
+	static struct frame built;
+	uint64_t before = count_of("net_tap_gone");
+	struct loop_stats stats;
+
+	assert_true(make_tap("tapd0", IFF_TAP | IFF_NO_PI));
+	assert_int_equal(open_tap(setup, "tapd0", 1), 0);
+	assert_int_equal(system("ip link delete tapd0"), 0);
+	for (unsigned i = 0; i < 20 && count_of("net_tap_gone") == before; i++)
+		loop_turn(setup->loop, 10000000);
+	assert_int_equal(count_of("net_tap_gone"), before + 1);
+	frame_build(&spec, &built);
+	assert_int_equal(send_built(setup, &built, (struct net_frame){0}), -ENETDOWN);
+	/* The loop rests: the dead descriptor does not wake it. */
+	for (unsigned i = 0; i < 3; i++)
+		loop_turn(setup->loop, 1000000);
+	loop_get_stats(setup->loop, &stats);
+	assert_int_equal(stats.work_turns, 0);
+}
+
+/* Offloads must not stay on an interface that outlives us. */
+static void test_closing_resets_offloads(void **state)
+{
+	struct setup *setup = *state;
+	struct frame_spec spec = {.payload = 50000};
+	static struct frame built;
+
+	assert_int_equal(open_tap(setup, "tap0", 1), 0);
+	net_tap_close(setup->tap);
+	setup->tap = NULL;
+	int ctl = open("/dev/net/tun", O_RDWR | O_NONBLOCK);
+	struct ifreq request = {.ifr_flags = IFF_TAP | IFF_NO_PI, .ifr_name = "tap0"};
+
+	assert_return_code(ioctl(ctl, TUNSETIFF, &request), errno);
+	int fd = open_packet("tap0");
+
+	frame_build(&spec, &built);
+	frame_unsum(&built, (uint32_t)(built.size - built.l4));
+	struct virtio_net_hdr vnet = {
+	        .flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
+	        .gso_type = VIRTIO_NET_HDR_GSO_TCPV4,
+	        .hdr_len = (uint16_t)built.payload,
+	        .gso_size = 1400,
+	        .csum_start = (uint16_t)built.l4,
+	        .csum_offset = 16,
+	};
+
+	host_sends(fd, &vnet, &built);
+	for (unsigned i = 0; i < 20; i++) {
+		ssize_t size = read(ctl, built.bytes, sizeof(built.bytes));
+
+		assert_true(size <= 1514);
+		if (size > 1000) /* a segment: the kernel cut it */
+			break;
+		assert_true(i < 19);
+	}
+	close(fd);
+	close(ctl);
+}
+
+static bool enter_namespace(void)
+{
+	if (unshare(CLONE_NEWNET) == 0)
+		return true;
+	return unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0;
+}
+
+#define tap_test(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        tap_test(test_missing_interface_is_not_made),
+	        tap_test(test_not_a_tap),
+	        tap_test(test_busy),
+	        tap_test(test_busy_multi_queue),
+	        tap_test(test_owned_by_somebody_else),
+	        tap_test(test_frame_to_host),
+	        tap_test(test_large_packet_to_host),
+	        tap_test(test_frame_from_host),
+	        tap_test(test_large_packet_from_host_v4),
+	        tap_test(test_large_packet_from_host_v6),
+	        tap_test(test_burst_is_read_to_the_end),
+	        tap_test(test_multi_queue),
+	        tap_test(test_interface_down),
+	        tap_test(test_kernel_refuses_notes),
+	        tap_test(test_deleted_interface),
+	        tap_test(test_closing_resets_offloads),
+	};
+
+	log_set_level(LOG_LEVEL_ERROR);
+	if (!enter_namespace() || !make_tap("tap0", IFF_TAP | IFF_NO_PI) ||
+	    !make_tap("tapm0", IFF_TAP | IFF_NO_PI | IFF_MULTI_QUEUE)) {
+		printf("skipped: a TAP in a network namespace of our own cannot be made (needs "
+		       "root, or user namespaces and access to /dev/net/tun): %s\n",
+		       strerror(errno));
+		return SKIP;
+	}
+	return cmocka_run_group_tests(tests, NULL, NULL); /* the TAPs go with the namespace */
+}
