@@ -59,7 +59,7 @@ struct control {
 	struct server *server;
 	struct loop_source listener;
 	struct loop_timer accept_again;
-	const char *path;
+	struct listener socket;
 	struct client *clients[CONTROL_CLIENTS_MAX];
 };
 
@@ -273,24 +273,6 @@ static void accept_again(struct loop_timer *timer)
 
 /* ---- life ---- */
 
-static int refuse_path(const char *path, int cause, struct error_text *error)
-{
-	if (cause == -EADDRINUSE)
-		return error_set(error, cause,
-		                 "--control %s: a living program answers there; stop it or give "
-		                 "another path",
-		                 path);
-	if (cause == -EEXIST)
-		return error_set(error, cause,
-		                 "--control %s: exists and is not a socket; remove it or give "
-		                 "another path",
-		                 path);
-	return error_set(error, cause,
-	                 "--control %s: cannot listen there (%s); give a path in a folder that can "
-	                 "be written to",
-	                 path, strerror(-cause));
-}
-
 int control_create(struct server *server, const char *path, struct control **out,
                    struct error_text *error)
 {
@@ -300,20 +282,17 @@ int control_create(struct server *server, const char *path, struct control **out
 	if (!control)
 		return error_set(error, -ENOMEM, "--control %s: out of memory", path);
 	control->server = server;
-	control->path = path;
 	control->accept_again.expired = accept_again;
 	control->listener.ready = listener_ready;
-	control->listener.fd = listener_open(path, 0600);
-	if (control->listener.fd < 0) {
-		failed = refuse_path(path, control->listener.fd, error);
-		free(control);
-		return failed;
+	control->listener.fd = -1;
+	failed = listener_open(&control->socket, path, 0600);
+	if (!failed) {
+		control->listener.fd = control->socket.fd;
+		failed = loop_add(server->loop, &control->listener, EPOLLIN);
 	}
-	failed = loop_add(server->loop, &control->listener, EPOLLIN);
 	if (failed) {
-		refuse_path(path, failed, error);
 		control_destroy(control);
-		return failed;
+		return server_refuse_socket("control", path, failed, error);
 	}
 	*out = control;
 	return 0;
@@ -328,6 +307,6 @@ void control_destroy(struct control *control)
 			client_close(control->clients[i]);
 	loop_disarm(control->server->loop, &control->accept_again);
 	loop_remove(control->server->loop, &control->listener);
-	listener_close(control->listener.fd, control->path);
+	listener_close(&control->socket);
 	free(control);
 }

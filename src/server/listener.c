@@ -38,12 +38,22 @@ static int remove_stale(const struct sockaddr_un *address)
 	return unlink(address->sun_path) < 0 && errno != ENOENT ? -errno : 0;
 }
 
-int listener_open(const char *path, mode_t mode)
+/* The mask makes the permissions right from the first moment on. */
+static int bind_at(int fd, const struct sockaddr_un *address, mode_t mode)
+{
+	mode_t mask = umask(~mode & 0777);
+	int error = bind(fd, (const struct sockaddr *)address, sizeof(*address)) < 0 ? -errno : 0;
+
+	umask(mask);
+	return error;
+}
+
+int listener_open(struct listener *listener, const char *path, mode_t mode)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	mode_t mask;
 	int fd, error;
 
+	*listener = (struct listener){.fd = -1, .path = path};
 	if (strlen(path) >= sizeof(address.sun_path))
 		return -ENAMETOOLONG;
 	strcpy(address.sun_path, path);
@@ -53,26 +63,28 @@ int listener_open(const char *path, mode_t mode)
 	fd = open_socket();
 	if (fd < 0)
 		return fd;
-	/* The mask makes the permissions right from the first moment on. */
-	mask = umask(~mode & 0777);
-	error = bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ? -errno : 0;
-	umask(mask);
+	error = bind_at(fd, &address, mode);
 	if (error) {
 		close(fd);
 		return error;
 	}
-	if (listen(fd, BACKLOG) < 0) {
+	listener->fd = fd;
+	if (lstat(path, &listener->made) < 0 || listen(fd, BACKLOG) < 0) {
 		error = -errno;
-		listener_close(fd, path);
-		return error;
+		listener_close(listener);
 	}
-	return fd;
+	return error;
 }
 
-void listener_close(int fd, const char *path)
+void listener_close(struct listener *listener)
 {
-	if (fd < 0)
+	struct stat now;
+
+	if (listener->fd < 0)
 		return;
-	close(fd);
-	unlink(path);
+	close(listener->fd);
+	listener->fd = -1;
+	if (lstat(listener->path, &now) == 0 && now.st_ino == listener->made.st_ino &&
+	    now.st_dev == listener->made.st_dev)
+		unlink(listener->path);
 }

@@ -3,18 +3,24 @@
 #ifndef ERNIC_SERVER_LISTENER_H
 #define ERNIC_SERVER_LISTENER_H
 
-#include <sys/types.h>
+#include <sys/stat.h>
+
+struct listener {
+	int fd;           /* listens, non-blocking; -1 when closed */
+	const char *path; /* the caller's */
+	struct stat made; /* what stands there, as we made it */
+};
 
 /*
- * Listens at PATH with permissions MODE, non-blocking. A stale socket is replaced. Returns the
- * descriptor, or
+ * Listens at PATH with permissions MODE. A stale socket is replaced. Returns 0 or
  *   -EADDRINUSE  a living server answers there
  *   -EEXIST      the path is something else than a socket
  *   another negative errno of socket(), bind() or listen().
  */
-int listener_open(const char *path, mode_t mode);
+int listener_open(struct listener *listener, const char *path, mode_t mode);
 
-/* Closes the descriptor (-1 for none) and removes the socket. */
-void listener_close(int fd, const char *path);
+/* Closes the descriptor and removes the socket, unless somebody else's stands there now. Does
+ * nothing for a listener that could not be opened, or twice. */
+void listener_close(struct listener *listener);
 
 #endif

@@ -27,7 +27,6 @@
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/bytes.h"
@@ -44,6 +43,24 @@ const char *server_profile_text(const struct nic_profile *profile, char *text, s
 {
 	snprintf(text, size, "%s (hash %016" PRIx64 ")", profile->chain, profile_hash(profile));
 	return text;
+}
+
+int server_refuse_socket(const char *option, const char *path, int cause, struct error_text *error)
+{
+	if (cause == -EADDRINUSE)
+		return error_set(error, cause,
+		                 "--%s %s: a living server answers there; stop it or give another "
+		                 "path",
+		                 option, path);
+	if (cause == -EEXIST)
+		return error_set(error, cause,
+		                 "--%s %s: exists and is not a socket; remove it or give another "
+		                 "path",
+		                 option, path);
+	return error_set(error, cause,
+	                 "--%s %s: no socket can be made there (%s); give a path in a folder that "
+	                 "can be written to",
+	                 option, path, strerror(-cause));
 }
 
 /* ---- log file ---- */
@@ -171,46 +188,6 @@ static void reset(void *arg, enum vfio_reset reason)
 
 static const struct vfio_device_ops device_ops = {bar_read, bar_write, reset};
 
-/* Whether the inherited descriptor is what a client can be served on. */
-static int check_fd(int fd, struct error_text *error)
-{
-	int domain, type;
-	socklen_t size = sizeof(int);
-
-	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) < 0 ||
-	    getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) < 0)
-		return error_set(error, -errno,
-		                 "--fd %d: is not an open socket; pass a listening or connected "
-		                 "UNIX stream socket",
-		                 fd);
-	if (domain != AF_UNIX || type != SOCK_STREAM)
-		return error_set(
-		        error, -EINVAL,
-		        "--fd %d: is another kind of socket; pass a listening or connected "
-		        "UNIX stream socket",
-		        fd);
-	return 0;
-}
-
-/* Names the folder's trouble before anything is made in it. */
-static int check_folder(const char *path, struct error_text *error)
-{
-	const char *slash = strrchr(path, '/');
-	char folder[PATH_MAX];
-
-	if (slash)
-		snprintf(folder, sizeof(folder), "%.*s", slash == path ? 1 : (int)(slash - path),
-		         path);
-	else
-		snprintf(folder, sizeof(folder), ".");
-	if (access(folder, W_OK | X_OK) < 0)
-		return error_set(error, -errno,
-		                 "--socket %s: its folder cannot be written to (%s); make it or "
-		                 "give another path",
-		                 path, strerror(errno));
-	return 0;
-}
-
 static int open_vfio(struct server *server, struct error_text *error)
 {
 	const struct options *options = server->options;
@@ -225,11 +202,8 @@ static int open_vfio(struct server *server, struct error_text *error)
 	        .fd = options->socket_path ? -1 : (int)options->fd,
 	        .write_multiple = true,
 	};
-	int failed = options->socket_path ? check_folder(options->socket_path, error)
-	                                  : check_fd(config.fd, error);
+	int failed;
 
-	if (failed)
-		return failed;
 	ionic_pci_config(&server->values, &pci);
 	failed = vfio_server_create(&config, &server->vfio);
 	if (failed)
@@ -277,21 +251,10 @@ static int open_socket(struct server *server, struct error_text *error)
 		return 0;
 	if (!path)
 		return error_set(error, failed,
-		                 "--fd %" PRIu64 ": cannot be served (%s); pass a "
+		                 "--fd %" PRIu64 ": cannot be served on (%s); pass a "
 		                 "listening or connected UNIX stream socket",
 		                 server->options->fd, strerror(-failed));
-	if (failed == -EADDRINUSE)
-		return error_set(error, failed,
-		                 "--socket %s: a living server answers there; stop it or give "
-		                 "another path",
-		                 path);
-	if (failed == -EEXIST)
-		return error_set(error, failed,
-		                 "--socket %s: exists and is not a socket; remove it or give "
-		                 "another path",
-		                 path);
-	return error_set(error, failed, "--socket %s: cannot listen there (%s); give another path",
-	                 path, strerror(-failed));
+	return server_refuse_socket("socket", path, failed, error);
 }
 
 /* ---- the wire ---- */

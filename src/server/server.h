@@ -49,4 +49,7 @@ int server_run(const struct options *options, const struct nic_profile *profile,
 /* "compat + small-vm (hash 0123456789abcdef)": as the log and the stats file say it. */
 const char *server_profile_text(const struct nic_profile *profile, char *text, size_t size);
 
+/* Says why no socket could be made at PATH, the value of --OPTION. Returns CAUSE. */
+int server_refuse_socket(const char *option, const char *path, int cause, struct error_text *error);
+
 #endif
