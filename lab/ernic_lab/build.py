@@ -134,7 +134,7 @@ class Builder:
         files = [f"{p.file} {p.hash}" for p in self.packages[part]]
         if part == "kernel":
             files.append(self.key("buildroot"))
-        return cache.digest(part, recipe.fingerprint(), *files)
+        return cache.digest(part, recipe.fingerprint(part), *files)
 
     def _component_path(self, part: str) -> Path:
         return cache.root() / f"{part}-{self.key(part)}"

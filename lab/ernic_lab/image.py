@@ -174,7 +174,8 @@ def write_boot(source: Path, out: Path) -> None:
             archive.symlink(name, f"usr/{name}")
         for name in ("proc", "sys", "dev", "usr/sbin", "usr/lib"):
             archive.directory(name)
-        archive.symlink("usr/bin/sh", "busybox")
+        for name in ("sh", "mount", "umount", "mkdir", "cp"):
+            archive.symlink(f"usr/bin/{name}", "busybox")
         archive.close()
 
 
@@ -207,11 +208,28 @@ def configure(tree: Path) -> None:
             link.symlink_to(target)
 
 
+def compile_python(tree: Path) -> None:
+    """Byte-compile Python's library and packages, as their maintainer scripts would.
+
+    Nothing checks it against the source at run time: the image is read-only, its time stamps are
+    all zero. One process (-j1), because more would be started through sys.executable, which
+    is the host's. A file that does not compile (a template, say) is no failure.
+    """
+    libraries = [p for p in (tree / "usr/lib").glob("python3*") if p.is_dir()]
+    arguments = ["-q", "-j1", "--invalidation-mode", "unchecked-hash", "-s", str(tree)]
+    environment = {**os.environ, "PYTHONHOME": str(tree / "usr")}
+    python = tools.command(tree, "usr/bin/python3", "-m", "compileall", *arguments)
+    subprocess.run(
+        [*python, *map(str, libraries)], env=environment, capture_output=True, check=False
+    )
+
+
 def make_full(tree: Path, buildroot: Path, out: Path) -> None:
     """Write out/full.erofs from the unpacked packages in `tree`, which is changed on the way."""
     trim(tree)
     configure(tree)
     finish_tree(tree)
+    compile_python(tree)
     arguments = ("--quiet", "--all-root", "-T0", "-U", "clear", str(out / "full.erofs"), str(tree))
     tools.run(buildroot, "usr/bin/mkfs.erofs", *arguments)
     if (out / "full.erofs").stat().st_size == 0:

@@ -126,9 +126,9 @@ def make(unpacked: Path, buildroot: Path, release: str, out: Path) -> None:
         place = f"lib/modules/{release}"
     shutil.move(unpacked / place, modules)
     (modules / "vmlinuz").unlink(missing_ok=True)
+    if not any(modules.rglob("ionic_rdma.ko*")):
+        add_ionic_rdma(buildroot, release, source, modules / "updates")
     depmod(out / "modules", release, buildroot)
-    if not ModuleTree(modules).has("ionic_rdma"):
-        add_ionic_rdma(buildroot, release, source, out / "modules")
     tree = ModuleTree(modules)
     missing = [name for name in recipe.MODULES if not tree.has(name)]
     if missing:
@@ -137,14 +137,11 @@ def make(unpacked: Path, buildroot: Path, release: str, out: Path) -> None:
     modules_archive(tree, names, out / "modules.cpio", buildroot)
 
 
-def add_ionic_rdma(buildroot: Path, release: str, source: Path, modules: Path) -> None:
-    """Build the RDMA driver and put it beside the packaged modules."""
-    built = build_module(buildroot, release, source, "ionic_rdma")
-    updates = modules / "usr/lib/modules" / release / "updates"
+def add_ionic_rdma(buildroot: Path, release: str, source: Path, updates: Path) -> None:
+    """Build the RDMA driver and put it into the directory `updates`."""
     updates.mkdir(exist_ok=True)
-    for module in built:
+    for module in build_module(buildroot, release, source, "ionic_rdma"):
         shutil.copyfile(module, updates / module.name)
     for leftover in source.rglob("*"):
         if leftover.is_file() and leftover.suffix not in (".c", ".h") and leftover.name != "Kbuild":
             leftover.unlink()
-    depmod(modules, release, buildroot)

@@ -75,10 +75,22 @@ OPTIONAL_MODULES = """
 """.split()
 
 
-def fingerprint() -> str:
-    """Digests everything in this package that decides what is built."""
+# The files of this package that decide the content of each component.
+SOURCES = {
+    "buildroot": [],
+    "qemu": [],
+    "kernel": ["kernel", "modules", "cpio", "tools"],
+    "tiny": ["image", "cpio", "tools"],
+    "full": ["image", "tools"],
+}
+
+
+def fingerprint(part: str = "") -> str:
+    """Digests the recipe and the code that a component depends on; all of them by default."""
     here = Path(__file__).parent
-    names = ("recipe", "image", "kernel", "modules", "cpio", "tools")
+    names = SOURCES[part] if part else sorted({n for files in SOURCES.values() for n in files})
+    if names:
+        names = ["recipe", *names]
     return cache.digest(*((here / f"{name}.py").read_text("utf-8") for name in names))
 
 

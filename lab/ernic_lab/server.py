@@ -32,6 +32,8 @@ class Server:
         extra = options.nic_arguments(guest)
         if not any(w in ("-S", "--stats-file") or w.startswith("--stats-file=") for w in extra):
             extra = [*extra, "--stats-file", str(directory / f"stats.{guest}")]
+        if not any(w == "--control" or w.startswith("--control=") for w in extra):
+            extra = [*extra, "--control", str(directory / f"control.{guest}")]
         command = [*wrapper, *program, "--socket", str(self.socket), *extra]
         (directory / f"server.{guest}.cmd").write_text(shlex.join(command) + "\n", "utf-8")
         self.child = Child(
