@@ -106,9 +106,9 @@ static int server_try_connect(const char *path)
 }
 
 /*
- * Waits for the control socket: it exists when the folder says so, and accepts soon after. The
- * server opens it last or first, but the vfio-user socket may not be tried, because the server
- * would take the trial for its client.
+ * Waits until the control socket answers: it exists when the folder says so, accepts soon after,
+ * and answers when the loop runs, that is, when all sockets are open. The vfio-user socket may not
+ * be tried, because the server would take the trial for its client.
  */
 static int server_wait_ready(struct server *server, int notify)
 {
@@ -118,10 +118,8 @@ static int server_wait_ready(struct server *server, int notify)
 
 	while (server_now_ms() < deadline) {
 		server->control_fd = server_try_connect(server->control);
-		if (server->control_fd >= 0 && access(server->socket, F_OK) == 0)
-			return 0;
 		if (server->control_fd >= 0)
-			close(server->control_fd);
+			return server_control(server, "{\"cmd\":\"version\"}", NULL, 0);
 		/* Bound but not yet listening, it tells nobody when it does: look again soon. */
 		if (poll(fds, 2, access(server->control, F_OK) ? 1000 : 1) < 0 && errno != EINTR)
 			return -errno;
@@ -281,14 +279,6 @@ int server_control(struct server *server, const char *command, char *answer, siz
 	return strstr(line, "\"ok\":true") || strstr(line, "\"ok\": true") ? 0 : -EPROTO;
 }
 
-/* A line "[Section]", or "Section" underlined or followed by a colon, starts a section. */
-static bool server_is_section(const char *line, const char *section)
-{
-	const char *at = strstr(line, section);
-
-	return at && !strstr(line, " : ");
-}
-
 int server_stat(const struct server *server, const char *section, const char *name, uint64_t *value)
 {
 	char line[256], found[128];
@@ -300,11 +290,8 @@ int server_stat(const struct server *server, const char *section, const char *na
 	if (!file)
 		return -errno;
 	while (err == -ENOENT && fgets(line, sizeof(line), file)) {
-		if (!strstr(line, " : ")) {
-			if (section && line[0] != '\n')
-				inside = server_is_section(line, section) || inside;
-			continue;
-		}
+		if (line[0] == '[')
+			inside = !section || strncmp(line + 1, section, strlen(section)) == 0;
 		if (!inside || sscanf(line, " %127s :", found) != 1 || strcmp(found, name) != 0)
 			continue;
 		err = sscanf(strstr(line, " : ") + 3, "%llu", &number) == 1 ? 0 : -EINVAL;
