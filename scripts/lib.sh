@@ -60,7 +60,7 @@ build() {
 	if [ -t 1 ]; then
 		NINJA_STATUS="[%f/%t] " ninja -C "$dir" -j "$JOBS" "$@" | filter_ninja || return 1
 	else
-		quiet "$dir/build.log" ninja -C "$dir" -j "$JOBS" "$@" || return 1
+		quiet "$dir/build.log" ninja --quiet -C "$dir" -j "$JOBS" "$@" || return 1
 	fi
 	say "build $preset done in $((SECONDS - begin)) s: build/$preset"
 }
