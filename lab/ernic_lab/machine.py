@@ -161,6 +161,9 @@ def guest_environment(options: Options, guest: int, boot: int) -> str:
     """Shell text that sets what a script may ask about."""
     settings = {"GUEST": str(guest), "GUESTS": str(options.guests), "BOOT": str(boot)}
     settings["FLAVOUR"] = options.flavour
+    settings["LAB_RUN"] = "/lab/run"
+    if not options.script(guest).read_bytes().startswith((b"#!", b"\x7fELF")):
+        settings["LAB_RUN"] = "/bin/sh /lab/run"
     settings["LAB_DMESG"] = "1" if options.keep_logs else ""
     settings["LAB_SHARE"] = "1" if options.share else ""
     for word in options.env or []:

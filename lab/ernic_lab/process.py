@@ -27,7 +27,7 @@ def become_subreaper() -> None:
 
 
 class Child:
-    """One process, with its output in a log file and its pid in a pid file."""
+    """One process, with its pid in a pid file, and its output in a log file or a pipe."""
 
     def __init__(
         self,
@@ -36,6 +36,7 @@ class Child:
         pid_file: Path,
         pass_fds: Sequence[int] = (),
         environment: dict[str, str] | None = None,
+        pipe: bool = False,
     ) -> None:
         parent = os.getpid()
 
@@ -49,8 +50,8 @@ class Child:
             self.popen = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
+                stdout=subprocess.PIPE if pipe else output,
+                stderr=subprocess.STDOUT,
                 pass_fds=pass_fds,
                 env={**os.environ, **(environment or {})},
                 start_new_session=True,

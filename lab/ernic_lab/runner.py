@@ -135,15 +135,12 @@ class Run:
             environment[name] = value
         path = str(script.resolve())
         command = [path] if os.access(path, os.X_OK) else ["sh", path]
-        log = self.directory / "host.log"
-        # A child's output goes to a file; a pipe as its own stdout gives it to us as it comes.
-        reader, writer = os.pipe()
-        self.host_output = reader
+        log, pid_file = self.directory / "host.log", self.directory / "host.pid"
+        self.host = Child(command, log, pid_file, environment=environment, pipe=True)
+        assert self.host.popen.stdout is not None
+        self.host_output = self.host.popen.stdout.fileno()
         self.host_partial = b""
-        wrapper = ["sh", "-c", f'exec "$@" >&{writer} 2>&1 {writer}>&-', "sh", *command]
-        self.host = Child(wrapper, log, self.directory / "host.pid", (writer,), environment)
-        os.close(writer)
-        self._watch(reader, self._host_said)
+        self._watch(self.host_output, self._host_said)
         self._watch(self.host.pidfd, self._host_ended)
 
     # Running
