@@ -46,28 +46,25 @@ need() {
 	"$ROOT/scripts/setup.sh" "$@"
 }
 
-# build PRESET [TARGET...] - configures and builds; one line of progress when it did something.
+# build PRESET [TARGET...] - configures and builds, with a line of progress.
 build() {
 	local preset=$1 dir=$ROOT/build/$1 begin=$SECONDS
 	shift
+	say "build $preset"
 	if [ ! -f "$dir/build.ninja" ]; then
 		quiet "$dir/configure.log" cmake -S "$ROOT" --preset "$preset" || return 1
 	fi
-	if ninja -C "$dir" -n "$@" 2>/dev/null | grep -q 'no work to do'; then
-		return 0
-	fi
-	say "build $preset"
 	if [ -t 1 ]; then
 		NINJA_STATUS="[%f/%t] " ninja -C "$dir" -j "$JOBS" "$@" | filter_ninja || return 1
 	else
 		quiet "$dir/build.log" ninja --quiet -C "$dir" -j "$JOBS" "$@" || return 1
 	fi
-	say "build $preset done in $((SECONDS - begin)) s: build/$preset"
+	[ $((SECONDS - begin)) -lt 3 ] || say "build $preset took $((SECONDS - begin)) s"
 }
 
-# Leaves out the line that names the directory.
+# Leaves out what says nothing.
 filter_ninja() {
-	grep -v '^ninja: Entering directory' || true
+	grep -v -e '^ninja: Entering directory' -e '^ninja: no work' || true
 }
 
 # presets - the names that ./run build takes.
