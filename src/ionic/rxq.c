@@ -165,6 +165,12 @@ static void steer(struct rx_common *rx, const uint8_t *head, size_t size)
 
 /* ---- the buffers of a descriptor ---- */
 
+/* Accesses may be messages, and the queue be gone when they return: then ERROR is -ENODEV. */
+static int after_access(const struct ionic_queue *queue, int error)
+{
+	return queue->enabled ? error : -ENODEV;
+}
+
 /* Reads the list of a descriptor. It ends at the first element of zeroes (spec 8.1). */
 static int read_list(struct ionic_queue *queue, struct rx_target *target)
 {
@@ -174,6 +180,7 @@ static int read_list(struct ionic_queue *queue, struct rx_target *target)
 	                           queue->sg_base + (uint64_t)queue->cons * IONIC_RXQ_SG_STRIDE,
 	                           list, IONIC_RXQ_SG_MAX * sizeof(*list));
 
+	error = after_access(queue, error);
 	if (error)
 		return error;
 	while (target->buffer_count <= IONIC_RXQ_SG_MAX &&
@@ -223,16 +230,17 @@ static int map_buffers(struct ionic_dev *dev, struct rx_target *target, uint8_t 
 	return 0;
 }
 
-static int write_bounced(struct ionic_dev *dev, const struct rx_target *target)
+static int write_bounced(struct ionic_queue *queue, const struct rx_target *target)
 {
 	const uint8_t *data = target->iov[0].iov_base;
 
 	counter_inc(&ionic_rx_bounced);
 	for (unsigned i = 0; i < target->buffer_count; i++) {
 		size_t size = le16_get(target->buffers[i].len);
-		int error =
-		        guest_mem_write(dev->mem, le64_get(target->buffers[i].addr), data, size);
+		uint64_t addr = le64_get(target->buffers[i].addr);
+		int error = guest_mem_write(queue->dev->mem, addr, data, size);
 
+		error = after_access(queue, error);
 		if (error)
 			return error;
 		data += size;
@@ -378,17 +386,18 @@ static int spoil(const struct rx_common *rx, int reason, enum ionic_status statu
 	return drop(rx, reason, -EIO);
 }
 
-/* Reads the next descriptor and its list when the frame of SIZE bytes needs it. Returns 0, or the
- * result of the delivery when there is nothing to deliver into. */
+/* Reads the next descriptor, and its list when the frame of SIZE bytes needs it. Returns 0, or the
+ * result of the delivery when there is nothing to deliver into; -ENODEV: the device was reset. */
 static int take_buffers(const struct rx_common *rx, struct rx_target *target, size_t size)
 {
 	struct ionic_queue *queue = rx->queue;
-	struct ionic_rxq_desc desc;
+	struct ionic_rxq_desc desc = {0};
 
 	if (ionic_queue_posted(queue) == 0)
 		return drop(rx, IONIC_LIF_RX_QUEUE_EMPTY, -ENOBUFS);
 	int error = ionic_queue_read_desc(queue, queue->cons, &desc, sizeof(desc));
 
+	error = after_access(queue, error);
 	if (!error && desc.opcode > IONIC_RXQ_SG) {
 		counter_inc(&ionic_rx_bad_opcode);
 		return spoil(rx, IONIC_LIF_RX_DESC_DATA_ERROR, IONIC_RC_EINVAL);
@@ -398,6 +407,8 @@ static int take_buffers(const struct rx_common *rx, struct rx_target *target, si
 	target->buffers[0] = (struct ionic_sg_elem){.addr = desc.addr, .len = desc.len};
 	if (!error && le16_get(desc.len) < size && desc.opcode == IONIC_RXQ_SG && queue->has_sg)
 		error = read_list(queue, target);
+	if (error == -ENODEV)
+		return error;
 	if (error)
 		return drop(rx, IONIC_LIF_RX_DESC_FETCH_ERROR, -EIO);
 	if (!trim_buffers(target, size)) {
@@ -423,15 +434,14 @@ static int deliver_one(struct rx_common *rx, struct rx_packet *packet)
 
 	if (error)
 		return error;
-	if (rx->queue->enabled) /* not reset while the descriptor was read */
-		error = map_buffers(dev, &target, bounce);
-	if (!error && rx->queue->enabled) {
+	error = map_buffers(dev, &target, bounce);
+	if (!error) {
 		place(rx, &target, packet);
 		if (target.bounce)
-			error = write_bounced(dev, &target);
+			error = write_bounced(rx->queue, &target);
 	}
-	if (!rx->queue->enabled)
-		return drop(rx, NO_REASON, -ENETDOWN);
+	if (error == -ENODEV)
+		return error;
 	if (error)
 		return spoil(rx, IONIC_LIF_RX_DMA_ERROR, IONIC_RC_BAD_ADDR);
 	if (complete(rx, &target, packet, IONIC_RC_SUCCESS))
@@ -485,6 +495,8 @@ static int deliver_segments(struct rx_common *rx, struct net_cut *cut)
 		packet.rest_size = cut->payload_size;
 		int error = deliver_one(rx, &packet);
 
+		if (error == -ENODEV)
+			return error; /* reset: nobody is there for the rest */
 		if (!error)
 			result = 0;
 		else if (result)

@@ -116,6 +116,14 @@ void ionic_txq_reset(struct ionic_queue *queue)
 	(void)queue; /* a packet is only taken when it is complete */
 }
 
+/* All reads that may be messages. Afterwards the queue may be gone: then -ENODEV. */
+static int read_guest(struct tx_run *run, uint64_t addr, void *dst, size_t size)
+{
+	int error = guest_mem_read(run->dev->mem, addr, dst, size);
+
+	return run->queue->enabled ? error : -ENODEV;
+}
+
 /* ---- fetch ---- */
 
 static int read_descs(struct tx_run *run, uint32_t slot, uint32_t count)
@@ -123,8 +131,8 @@ static int read_descs(struct tx_run *run, uint32_t slot, uint32_t count)
 	const struct ionic_queue *queue = run->queue;
 	size_t size = sizeof(struct ionic_txq_desc);
 
-	return guest_mem_read(run->dev->mem, queue->ring_base + slot * size,
-	                      &run->state->descs[run->end], count * size);
+	return read_guest(run, queue->ring_base + slot * size, &run->state->descs[run->end],
+	                  count * size);
 }
 
 /* Copies more descriptors, up to the end of the ring. Returns how many: 0 when none are posted; or
@@ -151,7 +159,7 @@ static int fetch(struct tx_run *run)
 	assert(run->end + count <= ARRAY_SIZE(run->state->descs));
 	int error = read_descs(run, slot, count);
 
-	if (error && count > 1) {
+	if (error && error != -ENODEV && count > 1) {
 		count = 1; /* the rest of the batch may be what cannot be read */
 		error = read_descs(run, slot, count);
 	}
@@ -201,6 +209,8 @@ static void consume(struct tx_run *run, uint32_t count, size_t size, enum ionic_
 
 static enum ionic_status refuse(struct tx_run *run, struct counter *why)
 {
+	if (!run->queue->enabled)
+		return IONIC_RC_ERROR; /* reset meanwhile: the counters have begun anew */
 	ionic_stats_inc(&run->dev->stats, IONIC_LIF_TX_DESC_DATA_ERROR);
 	return ionic_refuse(why, IONIC_RC_EINVAL);
 }
@@ -313,7 +323,7 @@ static int add_buffer(struct tx_run *run, struct tx_packet *packet, uint64_t add
 			return pieces;
 		make_flat(run, packet);
 	}
-	int error = guest_mem_read(run->dev->mem, addr, state->flat + packet->size, size);
+	int error = read_guest(run, addr, state->flat + packet->size, size);
 
 	packet->size += size;
 	state->iov[1].iov_len = packet->size;
@@ -323,9 +333,8 @@ static int add_buffer(struct tx_run *run, struct tx_packet *packet, uint64_t add
 static int add_list(struct tx_run *run, struct tx_packet *packet, uint32_t slot, unsigned count)
 {
 	struct ionic_sg_elem elems[IONIC_TXQ_SG_MAX];
-	int error = guest_mem_read(run->dev->mem,
-	                           run->queue->sg_base + (uint64_t)slot * IONIC_TXQ_SG_STRIDE,
-	                           elems, count * sizeof(elems[0]));
+	int error = read_guest(run, run->queue->sg_base + (uint64_t)slot * IONIC_TXQ_SG_STRIDE,
+	                       elems, count * sizeof(elems[0]));
 
 	if (error)
 		return error;
@@ -338,7 +347,8 @@ static enum ionic_status gather_error(struct tx_run *run, int error)
 {
 	if (error == -EMSGSIZE)
 		return refuse(run, &ionic_tx_bad_size);
-	ionic_stats_inc(&run->dev->stats, IONIC_LIF_TX_DMA_ERROR);
+	if (error != -ENODEV)
+		ionic_stats_inc(&run->dev->stats, IONIC_LIF_TX_DMA_ERROR);
 	return IONIC_RC_BAD_ADDR;
 }
 
@@ -570,7 +580,7 @@ static bool have_desc(struct tx_run *run)
 {
 	int count = run->first == run->end ? fetch(run) : 1;
 
-	if (count >= 0)
+	if (count >= 0 || count == -ENODEV)
 		return count > 0;
 	/* It cannot be read. It is taken off all the same, or the queue would stop here. */
 	ionic_stats_inc(&run->dev->stats, IONIC_LIF_TX_DESC_FETCH_ERROR);
