@@ -285,19 +285,21 @@ void rdma_dev_reset(struct rdma_dev *dev);
 void rdma_dev_set_datagram_mtu(struct rdma_dev *dev, uint32_t bytes);
 
 void *rdma_dev_owner(const struct rdma_dev *dev);
+struct rdma_fabric *rdma_dev_fabric(const struct rdma_dev *dev);
 
 /* ---- memory regions and windows (8) ---- */
 
-enum rdma_access { /* 8.3; the bits of MR flags */
-	           RDMA_ACCESS_LOCAL_WRITE = 1 << 0,
-	           RDMA_ACCESS_REMOTE_WRITE = 1 << 1,
-	           RDMA_ACCESS_REMOTE_READ = 1 << 2,
-	           RDMA_ACCESS_REMOTE_ATOMIC = 1 << 3,
-	           RDMA_ACCESS_MW_BIND = 1 << 4,
-	           RDMA_ACCESS_ZERO_BASED = 1 << 5,
-	           RDMA_MR_UKEY = 1 << 13,   /* the key byte may be changed by REG_MR or BIND_MW */
-	           RDMA_MR_WINDOW = 1 << 14, /* a memory window */
-	           RDMA_MR_INV = 1 << 15,    /* may be invalidated; a window with it is of type 2 */
+/* 8.3; the bits of MR flags. */
+enum rdma_access {
+	RDMA_ACCESS_LOCAL_WRITE = 1 << 0,
+	RDMA_ACCESS_REMOTE_WRITE = 1 << 1,
+	RDMA_ACCESS_REMOTE_READ = 1 << 2,
+	RDMA_ACCESS_REMOTE_ATOMIC = 1 << 3,
+	RDMA_ACCESS_MW_BIND = 1 << 4,
+	RDMA_ACCESS_ZERO_BASED = 1 << 5,
+	RDMA_MR_UKEY = 1 << 13,   /* the key byte may be changed by REG_MR or BIND_MW */
+	RDMA_MR_WINDOW = 1 << 14, /* a memory window */
+	RDMA_MR_INV = 1 << 15,    /* may be invalidated; a window with it is of type 2 */
 };
 
 /*
@@ -360,15 +362,16 @@ int rdma_ah_destroy(struct rdma_dev *dev, uint32_t id); /* 0 or -ENOENT */
 
 /* ---- queue pairs (9) ---- */
 
-enum rdma_qp_state { /* numbers of 3.4; what is legal in each is a table in rdma/qp.c */
-	             RDMA_QPS_RESET,
-	             RDMA_QPS_INIT,
-	             RDMA_QPS_RTR,
-	             RDMA_QPS_RTS,
-	             RDMA_QPS_SQD,
-	             RDMA_QPS_SQE,
-	             RDMA_QPS_ERR,
-	             RDMA_QP_STATES
+/* Numbers of 3.4; what is legal in each is a table in rdma/qp.c. */
+enum rdma_qp_state {
+	RDMA_QPS_RESET,
+	RDMA_QPS_INIT,
+	RDMA_QPS_RTR,
+	RDMA_QPS_RTS,
+	RDMA_QPS_SQD,
+	RDMA_QPS_SQE,
+	RDMA_QPS_ERR,
+	RDMA_QP_STATES
 };
 
 const char *rdma_qp_state_name(enum rdma_qp_state state);
@@ -413,10 +416,11 @@ enum rdma_attr_mask {
 	RDMA_ATTR_RATE_LIMIT = 1 << 25, /* kept and reported; nothing is slowed down */
 };
 
-enum rdma_qp_access { /* 3.5: not the bits of regions */
-	              RDMA_QP_REMOTE_WRITE = 1 << 0,
-	              RDMA_QP_REMOTE_READ = 1 << 1,
-	              RDMA_QP_REMOTE_ATOMIC = 1 << 2,
+/* 3.5: not the bits of regions. */
+enum rdma_qp_access {
+	RDMA_QP_REMOTE_WRITE = 1 << 0,
+	RDMA_QP_REMOTE_READ = 1 << 1,
+	RDMA_QP_REMOTE_ATOMIC = 1 << 2,
 };
 
 struct rdma_qp_attr {
@@ -447,7 +451,8 @@ int rdma_qp_modify(struct rdma_qp *qp, uint32_t mask, const struct rdma_qp_attr 
 
 void rdma_qp_query(const struct rdma_qp *qp, struct rdma_qp_attr *attr);
 
-/* The send queue has work. Ignored outside of RTS; in SQD and before RTS remembered until then. */
+/* The send queue has work. Remembered in SQD, ignored in all other states but RTS; an owner that
+ * had posts before RTS is asked for them on entering it. */
 void rdma_qp_kick(struct rdma_qp *qp);
 
 /* A receive was posted: who waits for one may go on. Ignored in RESET and ERR. */

@@ -50,32 +50,29 @@ struct rdma_request {
 	const struct rdma_av *av; /* the sender's address of its destination; lent */
 };
 
-/* A list of memory to walk through in order. Set up and used by the engine. */
-#define RDMA_CURSOR_PIECES 8
+/* A list of keyed memory to walk through in order. Set up and used by the engine. */
 struct rdma_cursor {
 	struct rdma_dev *dev;
-	const struct rdma_sge *sge; /* current one; NULL: a flat buffer */
+	const struct rdma_sge *sge; /* current one */
+	const uint8_t *flat;        /* instead of SGEs: inline data */
 	uint32_t sge_left;          /* entries from sge on */
-	uint32_t sge_offset;        /* bytes of the current one that are done */
-	uint32_t pd;
-	uint16_t access; /* enum rdma_access needed; 0: local read */
-	bool raw_key;    /* key 0 is a DMA address */
-	bool remote;     /* keys are rkeys: of regions and windows */
-	uint8_t error;   /* enum rdma_status of the side that owns the memory, once refused */
-	uint32_t window_qpn;
-	/* host pieces at hand, of this turn only */
-	uint8_t piece, pieces;
-	struct iovec iov[RDMA_CURSOR_PIECES];
+	uint32_t offset;            /* bytes of the current one, or of flat, that are done */
+	uint32_t pd, qpn;           /* of the QP whose memory this is */
+	uint16_t access;            /* enum rdma_access needed; 0: local read */
+	bool raw_key;               /* key 0 is a DMA address */
+	bool remote;                /* keys are rkeys: of regions and windows */
+	bool failed;                /* a key, or the memory behind it, was refused */
 };
 
 /* ---- at the destination ---- */
 
 /* What a responder says to a message. */
 enum rdma_verdict {
-	RDMA_VERDICT_OK,      /* go on, or: done */
-	RDMA_VERDICT_DROP,    /* no answer: wrong state, type, peer, PSN, Q_Key; UC and UD errors */
-	RDMA_VERDICT_RNR,     /* no receive; the timer code is in rdma_inbound.rnr_timer */
-	RDMA_VERDICT_INV_REQ, /* these three: the QP is in ERR now, its owner has been told */
+	RDMA_VERDICT_OK,   /* go on, or: done */
+	RDMA_VERDICT_DROP, /* no answer: wrong state, type, peer, PSN, Q_Key; UC and UD errors */
+	RDMA_VERDICT_DUPLICATE, /* executed already: to be acknowledged again. RC only */
+	RDMA_VERDICT_RNR,       /* no receive; the timer code is in rdma_inbound.rnr_timer */
+	RDMA_VERDICT_INV_REQ,   /* these three: the QP is in ERR now, its owner has been told */
 	RDMA_VERDICT_ACCESS,
 	RDMA_VERDICT_OPER,
 };
@@ -126,7 +123,7 @@ enum rdma_tx {
 	RDMA_TX_SENT, /* all of it is out; rdma_msg_done() has been or will be called */
 	RDMA_TX_MORE, /* the budget ended first: call again in the next turn */
 	RDMA_TX_WAIT, /* cannot go on now; the fabric will call rdma_qp_resume() */
-	RDMA_TX_LOST, /* nobody took it: to be sent again after the QP's timeout */
+	RDMA_TX_LOST, /* nobody took it: again after the QP's timeout. RC only */
 	RDMA_TX_RNR,  /* no receive at the peer: again after msg->rnr_timer, or rdma_qp_resume() */
 };
 
@@ -170,8 +167,16 @@ struct rdma_fabric {
 	const struct rdma_fabric_ops *ops;
 };
 
-/* The message has been answered, or (UC, UD) sent. STATUS is OK, BAD_RESP, or one of REM_*. */
+/* The message has been answered, or (UC, UD) sent. STATUS is OK, BAD_RESP, or one of REM_*. Without
+ * effect when the QP has given it up meanwhile. */
 void rdma_msg_done(struct rdma_msg *msg, enum rdma_status status);
+
+/* The same for what a responder said: RDMA_VERDICT_OK or one of the last three. */
+void rdma_msg_answered(struct rdma_msg *msg, enum rdma_verdict verdict);
+
+/* A message that was RDMA_TX_SENT found no receive: it and all behind it will be transmitted again
+ * when the period of the timer code has passed, or after rdma_qp_resume(). */
+void rdma_msg_not_ready(struct rdma_msg *msg, uint8_t rnr_timer);
 
 /* The memory of the message at its origin: source of SEND and WRITE, sink of READ and atomics. As
  * rdma_inbound_map(); a failure ends the message, rdma_msg_done() must not be called. */
