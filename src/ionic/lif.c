@@ -62,10 +62,10 @@ int ionic_lif_write_status(struct ionic_dev *dev)
 		return 0;
 	status_fill(dev, &status);
 	rc = guest_mem_write(dev->mem, addr, bytes, word);
-	if (rc == 0)
+	if (rc == 0 && dev->lif.initialized)
 		rc = guest_mem_write(dev->mem, addr + word + 8, bytes + word + 8,
 		                     sizeof(status) - word - 8);
-	if (rc == 0)
+	if (rc == 0 && dev->lif.initialized)
 		rc = guest_mem_post(dev->mem, addr + word, bytes + word, 8);
 	if (rc < 0)
 		counter_inc(&ionic_lif_info_lost);

@@ -23,16 +23,16 @@ static uint64_t event_addr(const struct ionic_queue *queue)
 }
 
 /* The number goes last, when the rest is there. */
-static int event_write(struct ionic_dev *dev, uint64_t addr, union ionic_event *event)
+static int event_write(struct ionic_queue *queue, uint64_t addr, const union ionic_event *event)
 {
+	struct guest_mem *mem = queue->dev->mem;
 	const size_t number = sizeof(event->any.eid);
 	int rc;
 
-	rc = guest_mem_write(dev->mem, addr + number, event->bytes + number,
-	                     sizeof(*event) - number);
-	if (rc < 0)
-		return rc;
-	return guest_mem_post(dev->mem, addr, event->bytes, number);
+	rc = guest_mem_write(mem, addr + number, event->bytes + number, sizeof(*event) - number);
+	if (rc == 0 && !queue->initialized)
+		rc = -ENODEV; /* reset while writing */
+	return rc < 0 ? rc : guest_mem_post(mem, addr, event->bytes, number);
 }
 
 static void notifyq_post(struct ionic_dev *dev, union ionic_event *event)
@@ -47,7 +47,7 @@ static void notifyq_post(struct ionic_dev *dev, union ionic_event *event)
 	queue->cq_pos = (queue->cq_pos + 1) & (queue->entries - 1);
 	queue->completions++;
 	dev->count.events++;
-	if (event_write(dev, addr, event) < 0)
+	if (event_write(queue, addr, event) < 0)
 		counter_inc(&ionic_event_lost);
 	else if (queue->initialized && queue->raises)
 		ionic_intr_post(dev, queue->intr_index, 1);
