@@ -43,7 +43,7 @@ main() {
 	local maker flags=(--timeout 120 --vcpus 2)
 	parse "$@"
 	need build lab
-	build release || die "the build failed"
+	build release rocm-ernic || die "the build failed"
 	"$ROOT/lab/build" --flavour tiny || die "the lab could not be built"
 	say "boot a guest"
 	if maker=$(tap_maker); then
