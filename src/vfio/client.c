@@ -26,6 +26,8 @@ COUNTER(vfio_timeout_partial, "clients disconnected because they did not finish 
 COUNTER(vfio_timeout_output, "clients disconnected because they read no replies");
 COUNTER(vfio_memory_lost, "clients disconnected because their memory was truncated");
 
+#define NS_PER_S UINT64_C(1000000000)
+
 /* A reply that waits must not hold the client up: more than the largest one fits the socket. */
 #define SEND_BUFFER (2 * VFIO_USER_MAX_MESSAGE)
 
@@ -49,7 +51,7 @@ int client_open(struct vfio_server *server, const struct transport_io *io, int f
 	server->dma = (struct dma){0};
 	server->state = VFIO_CLIENT_CONNECTED;
 	loop_arm(server->loop, &server->handshake_timer,
-	         loop_now(server->loop) + VFIO_HANDSHAKE_NS);
+	         loop_now(server->loop) + server->patience.handshake);
 	if (fd < 0)
 		return 0;
 	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
@@ -166,10 +168,10 @@ static void update_waits(struct vfio_server *server, bool paused)
 		loop_modify(server->loop, &server->client, interest);
 	}
 	keep_timer(server, &server->partial_timer, partial,
-	           server->partial_position == transport->position, VFIO_PARTIAL_NS);
+	           server->partial_position == transport->position, server->patience.partial);
 	server->partial_position = transport->position;
 	keep_timer(server, &server->output_timer, queued > 0,
-	           server->output_taken == transport->out.taken, VFIO_OUTPUT_NS);
+	           server->output_taken == transport->out.taken, server->patience.output);
 	server->output_taken = transport->out.taken;
 }
 
@@ -240,6 +242,10 @@ static void on_poison(struct loop_source *source, uint32_t events)
 
 void client_init(struct vfio_server *server)
 {
+	server->patience = (struct vfio_patience){.handshake = 10 * NS_PER_S,
+	                                          .partial = 5 * NS_PER_S,
+	                                          .output = 5 * NS_PER_S,
+	                                          .dma = 1 * NS_PER_S};
 	server->client.ready = on_ready;
 	server->resume.run = on_resume;
 	server->handshake_timer.expired = on_handshake_timer;

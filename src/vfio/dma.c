@@ -4,12 +4,12 @@
  * vfio-user 4.10).
  *
  * A message is sent and its reply awaited right here, in the middle of the device's work, for
- * VFIO_DMA_NS at most. A client may have asked something of us at that moment, and QEMU answers
- * nothing before it has its own reply. So the stream is served meanwhile, in order: region accesses
- * and questions are executed (the device's register functions run inside its work; guest_mem.h says
- * so), while anything that takes memory, interrupts or state away ends the wait at once: the access
- * fails with -EIO, the request stays where it is, and the loop executes it when the device's work
- * has returned.
+ * vfio_patience.dma at most. A client may have asked something of us at that moment, and QEMU
+ * answers nothing before it has its own reply. So the stream is served meanwhile, in order: region
+ * accesses and questions are executed (the device's register functions run inside its work;
+ * guest_mem.h says so), while anything that takes memory, interrupts or state away ends the wait at
+ * once: the access fails with -EIO, the request stays where it is, and the loop executes it when
+ * the device's work has returned.
  *
  * A reply that comes after its request was given up is recognised by its id, and dropped. After one
  * that ran out of time nothing is asked any more until the client has answered it.
@@ -28,7 +28,7 @@
 
 #include "vfio/vfio_internal.h"
 
-/* Time for every byte on top of VFIO_DMA_NS: 1 MB/s is what a working client beats easily. */
+/* Time for every byte on top of vfio_patience.dma: 1 MB/s is what a working client beats easily. */
 #define NS_PER_BYTE UINT64_C(1000)
 
 COUNTER(vfio_dma_reads, "DMA_READ messages sent");
@@ -305,7 +305,7 @@ int dma_access(void *arg, enum guest_access access, uint64_t addr, void *buf, si
 	uint8_t *data = buf;
 	uint32_t max = server->limits.max_transfer < VFIO_DMA_CHUNK ? server->limits.max_transfer
 	                                                            : VFIO_DMA_CHUNK;
-	uint64_t deadline_ns = clock_now() + VFIO_DMA_NS + size * NS_PER_BYTE;
+	uint64_t deadline_ns = clock_now() + server->patience.dma + size * NS_PER_BYTE;
 
 	if (server->dispatching) {
 		counter_inc(&vfio_dma_misplaced);

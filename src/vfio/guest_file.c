@@ -94,17 +94,24 @@ static void on_sigbus(int signal, siginfo_t *info, void *context)
 	errno = saved;
 }
 
+/* Puts our handler in place, on top of whatever was there. Asked for with every file, because
+ * libraries and test frameworks set handlers too. */
+static int install_handler(void)
+{
+	struct sigaction action = {.sa_sigaction = on_sigbus, .sa_flags = SA_SIGINFO}, now;
+
+	if (sigaction(SIGBUS, NULL, &now) < 0)
+		return -errno;
+	if ((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_sigbus)
+		return 0;
+	bus_previous = now;
+	return sigaction(SIGBUS, &action, NULL) < 0 ? -errno : 0;
+}
+
 static struct bus_slot *bus_slot_take(uint8_t *base, size_t size, int poison_fd)
 {
-	static bool installed;
-
-	if (!installed) {
-		struct sigaction action = {.sa_sigaction = on_sigbus, .sa_flags = SA_SIGINFO};
-
-		if (sigaction(SIGBUS, &action, &bus_previous) < 0)
-			return NULL;
-		installed = true;
-	}
+	if (install_handler() < 0)
+		return NULL;
 	for (size_t i = 0; i < ARRAY_SIZE(bus_slots); i++) {
 		struct bus_slot *slot = &bus_slots[i];
 

@@ -12,6 +12,11 @@
  * the client may not be kept waiting for a reply meanwhile. A pointer that was handed out is valid
  * until the work callback returns.
  *
+ * Register functions may run inside guest_mem_read(), _write() and _post(), when these wait for
+ * such messages: the client does not answer before it was answered itself. They must leave alone
+ * what the work in progress relies on; a command that frees a queue belongs into work of its own.
+ * Resets and unmappings never happen inside.
+ *
  * While bus mastering is off every access fails with -EPERM.
  */
 #ifndef ERNIC_VFIO_GUEST_MEM_H
@@ -31,7 +36,7 @@ enum guest_access {
 
 /*
  * Translates SIZE bytes at guest address ADDR into host pieces, at most MAX of them. Returns their
- * number (0 for SIZE 0), or
+ * number (0 for SIZE 0; pieces that are adjacent in this process too are one), or
  *   -EFAULT  part of the range is not mapped, or wraps
  *   -EACCES  part of it may not be accessed that way
  *   -E2BIG   it takes more than MAX pieces
@@ -42,7 +47,8 @@ int guest_mem_map(struct guest_mem *mem, uint64_t addr, size_t size, enum guest_
                   struct iovec *iov, unsigned max);
 
 /* Copies SIZE bytes out of or into guest memory. Returns 0 or as guest_mem_map(), or -EIO when a
- * message to the client failed. A failed write may have been done in part. */
+ * message to the client failed: it refused, was too slow, or asked for something that comes first.
+ * A failed write may have been done in part. */
 int guest_mem_read(struct guest_mem *mem, uint64_t addr, void *dst, size_t size);
 int guest_mem_write(struct guest_mem *mem, uint64_t addr, const void *src, size_t size);
 

@@ -45,6 +45,7 @@
  */
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -175,6 +176,9 @@ static int start_inherited(struct vfio_server *server)
 		server->inherited_fd = -1;
 		return client_open(server, &transport_socket_io, fd);
 	}
+	/* A client can be gone between the event and accept(), which must not wait then. */
+	if (fcntl(server->inherited_fd, F_SETFL, O_NONBLOCK) < 0)
+		return -errno;
 	server->listener.fd = server->inherited_fd;
 	return loop_add(server->loop, &server->listener, EPOLLIN);
 }

@@ -62,7 +62,7 @@ struct vfio_server_config {
 	void *device;
 	const char *socket_path; /* or NULL when FD is given */
 	mode_t socket_mode;
-	int fd;              /* listening or connected socket that was inherited, or -1 */
+	int fd; /* listening or connected socket that was inherited, or -1; the server closes it */
 	bool write_multiple; /* advertise REGION_WRITE_MULTI */
 };
 
@@ -77,10 +77,12 @@ struct guest_mem *vfio_server_guest_mem(struct vfio_server *server);
 struct pci_irq *vfio_server_pci_irq(struct vfio_server *server);
 
 /*
- * Opens the socket and serves clients from the loop, one after the other. Returns 0 or
+ * Opens the socket and serves clients from the loop, one after the other; when the only client
+ * there can be, that of an inherited connection, is gone, the loop is stopped. Returns 0 or
  *   -EADDRINUSE  a living server owns the path (a stale socket is replaced)
  *   -EEXIST      the path is something else than a socket
- *   another negative errno of bind(), listen() or fstat().
+ *   -ENOTSOCK, -EPROTOTYPE  the inherited descriptor is no UNIX stream socket
+ *   another negative errno of bind(), listen() or getsockopt().
  */
 int vfio_server_start(struct vfio_server *server);
 
@@ -111,7 +113,8 @@ int vfio_server_replay_file(struct vfio_server *server, const char *path);
 /* Whether a client is attached: it has negotiated a version. */
 bool vfio_server_attached(const struct vfio_server *server);
 
-/* Disconnects the client, removes the socket that vfio_server_start() made. Accepts NULL. */
+/* Disconnects the client, removes the socket that vfio_server_start() made. The device must still
+ * be there to be reset. Accepts NULL. */
 void vfio_server_destroy(struct vfio_server *server);
 
 #endif

@@ -17,12 +17,6 @@
 #define VFIO_MESSAGE_BUDGET 256
 /* Replies that may wait for a client that does not read; then its requests wait too. */
 #define VFIO_OUTPUT_MAX     1048576
-/* Times a client has: to say its version, to finish a message that it began, to take a reply, to
- * answer a DMA message. Its own patience with us is 5 s (spec vfio-user 1). */
-#define VFIO_HANDSHAKE_NS   (10 * UINT64_C(1000000000))
-#define VFIO_PARTIAL_NS     (5 * UINT64_C(1000000000))
-#define VFIO_OUTPUT_NS      (5 * UINT64_C(1000000000))
-#define VFIO_DMA_NS         (1 * UINT64_C(1000000000))
 /* Data in one DMA message: larger replies can be cut short by QEMU (spec vfio-user 2). */
 #define VFIO_DMA_CHUNK      65536u
 /* Requests that were given up and may still be answered. */
@@ -32,6 +26,14 @@ enum vfio_client_state {
 	VFIO_CLIENT_NONE,      /* nobody is connected */
 	VFIO_CLIENT_CONNECTED, /* only VERSION is understood; holds no memory, no interrupts */
 	VFIO_CLIENT_ATTACHED,  /* everything is; the device is in use */
+};
+
+/* Times a client has, in ns. Its own patience with us is 5 s (spec vfio-user 1). */
+struct vfio_patience {
+	uint64_t handshake; /* to say its version */
+	uint64_t partial;   /* to finish a message that it began */
+	uint64_t output;    /* to take replies that wait */
+	uint64_t dma;       /* to answer a DMA message */
 };
 
 /* What the client said about itself in VERSION. */
@@ -90,6 +92,7 @@ struct vfio_server {
 	uint64_t partial_position; /* of the message that partial_timer is about */
 	uint64_t output_taken;     /* transport.out.taken when output_timer was armed */
 	struct vfio_client_limits limits;
+	struct vfio_patience patience;
 	struct dma dma;
 
 	int poison_fd; /* signalled when guest memory was lost */
