@@ -200,7 +200,6 @@ static enum ionic_status set_rss(struct ionic_dev *dev, const union ionic_cmd *c
 {
 	uint16_t types = le16_get(cmd->lif_attr.rss.types);
 	uint8_t table[IONIC_RSS_TABLE_SIZE];
-	uint64_t resets = dev->count.resets;
 
 	(void)comp;
 	if (types & ~IONIC_RSS_TYPES)
@@ -209,8 +208,8 @@ static enum ionic_status set_rss(struct ionic_dev *dev, const union ionic_cmd *c
 		return ionic_refuse(&ionic_rss_addr, IONIC_RC_BAD_ADDR);
 	if (!rss_table_valid(dev, table))
 		return ionic_refuse(&ionic_rss_invalid, IONIC_RC_EINVAL);
-	if (dev->count.resets != resets)
-		return IONIC_RC_SUCCESS; /* reset while reading; nobody waits for the answer */
+	if (!dev->lif.initialized)
+		return IONIC_RC_EPERM; /* reset while reading; nobody waits for the answer */
 	dev->lif.rss.types = types;
 	net_rss_key_init(&dev->lif.rss.key, cmd->lif_attr.rss.key);
 	memcpy(dev->lif.rss.table, table, sizeof(table));
