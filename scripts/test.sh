@@ -82,6 +82,15 @@ stage() {
 	run_tests "$@"
 }
 
+# `full` takes longer to build, so only when a test asks for it.
+lab_flavour() {
+	if grep -rqs -e '^# flavour: full' -e '--flavour full' "$ROOT/tests"; then
+		echo all
+	else
+		echo tiny
+	fi
+}
+
 # The guests' lab; a machine that cannot build it still runs everything else.
 prepare_lab() {
 	case " ${labels[*]} " in
@@ -90,7 +99,7 @@ prepare_lab() {
 	esac
 	[ -z "$fast" ] || return 0
 	need lab
-	"$ROOT/lab/build" || die "the lab could not be built"
+	"$ROOT/lab/build" --flavour "$(lab_flavour)" || die "the lab could not be built"
 }
 
 all_stages() {

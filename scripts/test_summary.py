@@ -14,7 +14,7 @@ from pathlib import Path
 def last_line(case):
     """The last line that a test printed: a skipped one ends with its reason."""
     text = (case.findtext("system-out") or "").strip()
-    return text.splitlines()[-1].strip() if text else "no reason given"
+    return text.splitlines()[-1].strip().removeprefix("skipped: ") if text else "no reason given"
 
 
 def classify(case):
