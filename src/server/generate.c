@@ -200,7 +200,7 @@ static const char *completion_of(const struct option_spec *spec)
 	case OPTION_WORDS_FILE:
 		return "COMPREPLY=($(compgen -f -- \"$cur\"))";
 	case OPTION_WORDS_INTERFACE:
-		return "COMPREPLY=($(compgen -W \"$(ls /sys/class/net)\" -- \"$cur\"))";
+		return "COMPREPLY=($(compgen -W \"$(ls /sys/class/net 2>/dev/null)\" -- \"$cur\"))";
 	case OPTION_WORDS_PROFILE:
 		return "COMPREPLY=($(compgen -W \"$profiles\" -- \"$cur\") $(compgen -f -- "
 		       "\"$cur\"))";

@@ -285,6 +285,7 @@ static int open_tap(struct server *server, struct error_text *error)
 	                 "user $USER"},
 	        {-EBUSY, "another program has it open; end that or give another interface"},
 	        {-ENOENT, "this host has no /dev/net/tun; load the module tun"},
+	        {-EACCES, "/dev/net/tun may not be opened; ask for the right to"},
 	};
 	const char *name = server->options->tap;
 	int failed;

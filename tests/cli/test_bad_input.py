@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Whatever a user gets wrong: one line that names it, exit status 1, nothing left behind."""
+
+import os
+import socket
+import subprocess
+import unittest
+
+import program
+
+CASES = [
+    # what is given                                    what must be named
+    ([], ["--socket", "--fd"]),
+    (["-s", "s", "--frobnicate"], ["--frobnicate", "--help"]),
+    (["-s", "s", "--stat-file", "x"], ["--stat-file", "--stats-file"]),
+    (["-s", "s", "stray"], ["stray"]),
+    (["-s"], ["--socket", "missing"]),
+    (["-s", "s", "--tap"], ["--tap", "missing"]),
+    (["-s", "s", "-s", "t"], ["--socket", "twice"]),
+    (["-s", "s", "--eth-queues", "65"], ["--eth-queues", "65", "1 to 64"]),
+    (["-s", "s", "--stats-interval-ms", "5"], ["--stats-interval-ms", "5", "10 to 60000"]),
+    (["-s", "s", "--backend", "tcpp"], ["--backend", "tcpp", "loopback"]),
+    (["-s", "s", "-L", "loud"], ["--log-level", "loud", "debug"]),
+    (["-s", "s", "-m", "ff:ff:ff:ff:ff:ff"], ["--mac", "ff:ff:ff:ff:ff:ff", "unicast"]),
+    (["-s", "s", "--socket-mode", "9"], ["--socket-mode", "9", "octal"]),
+    (["-s", "p" * 108], ["--socket", "at most 107"]),
+    (["-s", "no/such/folder/s"], ["--socket", "no/such/folder/s", "give a path"]),
+    (["-s", "."], ["--socket", "not a socket"]),
+    (["-s", "s", "--control", "no/such/folder/c"], ["--control", "no/such/folder/c"]),
+    (["-s", "s", "--control", "."], ["--control", "not a socket"]),
+    (["-s", "s", "-S", "no/such/folder/f"], ["--stats-file", "no/such/folder/f"]),
+    (["-s", "s", "-S", "/dev/null"], ["--stats-file", "/dev/null", "regular"]),
+    (["-s", "s", "-S", "."], ["--stats-file", "regular"]),
+    (["-s", "s", "-l", "no/such/folder/l"], ["--log-file", "no/such/folder/l"]),
+    (["-s", "s", "--nic-profile", "no.ini"], ["--nic-profile", "no.ini"]),
+    (["-s", "s", "--nic-profile", "generic"], ["--nic-profile", "generic", "generic-100g"]),
+    (["-s", "s", "--tap", "ernic-none"], ["--tap", "ernic-none", "ip tuntap add"]),
+    (["-s", "s", "--tap", "lo"], ["--tap", "lo"]),
+    (["--fd", "9"], ["--fd 9"]),
+    (["--print-profile", "--nic-profile", "no.ini"], ["no.ini"]),
+    (["--print-profile", "stray"], ["stray"]),
+]
+
+
+class BadInput(program.Test):
+    def test_every_case(self):
+        for args, words in CASES:
+            with self.subTest(args=args):
+                self.refuses(args, *words)
+
+    def test_late_failure_removes_what_was_made(self):
+        """The socket is made last; log, stats and control are there when it fails."""
+        args = ["-l", "log", "-S", "stats", "--control", "c", "-v", "-s", "no/such/folder/s"]
+        self.refuses(args, "--socket no/such/folder/s")
+
+    def test_a_log_that_was_there_is_kept(self):
+        with open("log", "w", encoding="ascii") as file:
+            file.write("old\n")
+        self.refuses(["-l", "log", "-s", "no/such/folder/s"], "--socket")
+        with open("log", encoding="ascii") as file:
+            self.assertEqual(file.readline(), "old\n")
+
+    def test_profile_errors_name_file_line_and_key(self):
+        with open("bad.ini", "w", encoding="ascii") as file:
+            file.write("# comment\n[queues]\neth = 99\n")
+        self.refuses(["-s", "s", "--nic-profile", "bad.ini"], "bad.ini:3", "queues.eth", "1 to 64")
+        with open("needs.ini", "w", encoding="ascii") as file:
+            file.write("[offload]\ntso = on\n")
+        self.refuses(["-s", "s", "--nic-profile", "needs.ini"], "offload.tso", "offload.tx_csum")
+
+    def test_descriptors_of_another_kind(self):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as other:
+            self.refuses(["--fd", str(other.fileno())], "--fd", pass_fds=[other.fileno()])
+        with open("/dev/null", encoding="ascii") as file:
+            self.refuses(["--fd", str(file.fileno())], "--fd", pass_fds=[file.fileno()])
+
+    def test_a_hostile_name_stays_one_line(self):
+        self.refuses(["-s", "s", "a\nb\x1b[2J"], "a?b?[2J")
+
+    def test_output_that_cannot_be_written(self):
+        for option in ["--help", "--version", "--print-profile", "--print-capabilities", "--limits"]:
+            with open("/dev/full", "w", encoding="ascii") as full:
+                result = subprocess.run(
+                    [program.PROGRAM, option],
+                    stdout=full,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                    check=False,
+                )
+            self.assertEqual(result.returncode, 1, option)
+            self.assertRegex(result.stderr, r"\Arocm-ernic: standard output [^\n]+\n\Z")
+
+    @unittest.skipIf(os.geteuid() == 0, "root may write everywhere")
+    def test_folders_that_cannot_be_written(self):
+        os.mkdir("closed", 0o555)
+        for option in ["--socket", "--control", "--stats-file", "--log-file"]:
+            args = [option, "closed/x"] + (["-s", "s"] if option != "--socket" else [])
+            self.refuses(args, f"{option} closed/x")
+
+
+if __name__ == "__main__":
+    program.main()

@@ -1,0 +1,201 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The control socket: every command, every way to get one wrong, and clients that mean no good."""
+
+import random
+import socket
+
+import program
+
+HOSTILE = [
+    b"garbage",
+    b"{",
+    b'{"cmd":',
+    b"[]",
+    b"null",
+    b"17",
+    b'"version"',
+    b"{}",
+    b'{"cmd":1}',
+    b'{"cmd":null}',
+    b'{"cmd":"version"} {"cmd":"version"}',
+    b'{"cmd":"version"}x',
+    b'{"cmd":"' + b"x" * 5000 + b'"}',
+    b'{"cmd":"version","a":[[[[[[[[[1]]]]]]]]]}',
+    b"[" * 10000,
+    b'{"cmd":"version\xff"}',
+    b'{"cmd":"version"\0}',
+    b'{"cmd":"nonsense"}',
+    b'{"cmd":"version","up":true}',
+    b'{"cmd":"link","up":1}',
+    b'{"cmd":"link","up":"true"}',
+    b'{"cmd":"link","up":null}',
+    b'{"cmd":"link","down":true}',
+    b'{"cmd":"fw"}',
+    b'{"cmd":"fw","action":"explode"}',
+    b'{"cmd":"fw","action":["stop"]}',
+    b'{"cmd":"log","level":"loud"}',
+    b'{"cmd":"log","level":3}',
+]
+
+
+class ControlSocket(program.Test):
+    def setUp(self):
+        super().setUp()
+        self.server = program.Server("-s", "s", "--control", "c", "--nic-profile", "small-vm")
+        self.server.__enter__()
+
+    def tearDown(self):
+        status = self.server.stop()
+        self.assertEqual(self.server.process.stderr.read(), "")
+        self.server.__exit__()
+        super().tearDown()
+        self.assertEqual(status, 0)
+
+    def test_every_command_of_help_works(self):
+        with program.Control("c") as control:
+            version = program.run("--version").stdout.split()[1]
+            self.assertEqual(
+                control.do(cmd="version"), {"ok": True, "program": "rocm-ernic", "version": version}
+            )
+            for entry in control.do(cmd="help")["commands"]:
+                name = entry.pop("cmd")
+                self.assertTrue(entry.pop("help"))
+                for argument, choices in entry.items():
+                    for choice in choices:
+                        if choice != "debug":  # would write to stderr, which is watched
+                            self.assertTrue(control.do(cmd=name, **{argument: choice})["ok"])
+                if not entry:
+                    self.assertTrue(control.do(cmd=name)["ok"], name)
+            control.do(cmd="log", level="warn")
+
+    def test_status_and_stats(self):
+        with program.Control("c") as control:
+            status = control.do(cmd="status")
+            self.assertEqual(status["pid"], self.server.process.pid)
+            self.assertIs(status["link_up"], True)
+            self.assertIn("small-vm", status["nic_profile"])
+            stats = control.do(cmd="stats")["stats"]
+            self.assertEqual(
+                list(stats),
+                ["Instance", "Device", "LIF Statistics", "Port Statistics", "Counters"],
+            )
+            self.assertEqual(stats["Counters"]["server_control_clients"], 1)
+
+    def test_the_link_goes_down_and_up(self):
+        with program.Control("c") as control:
+            for up in [False, True, True]:
+                self.assertIs(control.do(cmd="link", up=up)["up"], up)
+                self.assertIs(control.do(cmd="link")["up"], up)
+                self.assertEqual(control.do(cmd="stats")["stats"]["Device"]["link_up"], int(up))
+
+    def test_firmware(self):
+        def device(control):
+            return control.do(cmd="stats")["stats"]["Device"]
+
+        with program.Control("c") as control:
+            generation = device(control)["fw_generation"]
+            self.assertTrue(control.do(cmd="fw", action="stop")["ok"])
+            self.assertEqual(device(control)["fw_running"], 0)
+            self.assertTrue(control.do(cmd="fw", action="start")["ok"])
+            self.assertEqual(device(control)["fw_running"], 1)
+            self.assertNotEqual(device(control)["fw_generation"], generation)
+            self.assertTrue(control.do(cmd="fw", action="stall")["ok"])
+            self.assertEqual(device(control)["fw_heartbeat_stalled"], 1)
+
+    def test_the_log_level(self):
+        with program.Control("c") as control:
+            self.assertEqual(control.do(cmd="log")["level"], "warn")
+            self.assertEqual(control.do(cmd="log", level="none")["level"], "none")
+            self.assertEqual(control.do(cmd="log")["level"], "none")
+
+    def test_bad_lines_are_refused_and_the_next_is_served(self):
+        with program.Control("c") as control:
+            for line in HOSTILE:
+                answer = control.say(line)
+                self.assertIs(answer["ok"], False, line)
+                self.assertTrue(answer["error"] and answer["remedy"], line)
+                self.assertTrue(control.do(cmd="version")["ok"], line)
+            self.assertIn("link", control.do(cmd="lnk")["remedy"])
+            counters = control.do(cmd="stats")["stats"]["Counters"]
+            self.assertEqual(counters["server_control_refused"], len(HOSTILE) + 1)
+
+    def test_random_bytes(self):
+        source = random.Random(1)
+        for _ in range(20):
+            with program.connect("c") as client:
+                client.sendall(source.randbytes(3000))
+                client.shutdown(socket.SHUT_WR)
+                while client.recv(65536):
+                    pass
+        with program.Control("c") as control:
+            self.assertTrue(control.do(cmd="version")["ok"])
+
+    def test_lines_arrive_in_pieces_and_in_heaps(self):
+        with program.Control("c") as control:
+            for byte in b'{"cmd":"link"}\r\n':
+                control.socket.sendall(bytes([byte]))
+            self.assertIs(control.answer()["up"], True)
+            control.socket.sendall(b'\n \n{"cmd":"link"}\n' * 100)
+            for _ in range(100):
+                self.assertIs(control.answer()["up"], True)
+
+    def test_the_last_line_needs_no_newline(self):
+        with program.Control("c") as control:
+            control.socket.sendall(b'{"cmd":"link","up":false}')
+            control.socket.shutdown(socket.SHUT_WR)
+            self.assertIs(control.answer()["up"], False)
+            self.assertEqual(control.file.read(), b"")
+
+    def test_a_client_that_does_not_wait_for_the_answer_is_obeyed(self):
+        client = program.connect("c")
+        client.sendall(b'{"cmd":"link","up":false}\n')
+        client.close()
+        with program.Control("c") as control:
+            while control.do(cmd="link")["up"]:
+                pass
+
+    def test_a_line_without_end_is_cut_off(self):
+        with program.Control("c") as control:
+            try:
+                control.socket.sendall(b" " * 200000)
+            except OSError:
+                pass  # closed in the middle, as it should be
+            try:
+                self.assertIn("too long", control.answer()["error"])
+            except ConnectionResetError:
+                pass  # the answer was lost because the rest of the line was not read
+        with program.Control("c") as control:
+            counters = control.do(cmd="stats")["stats"]["Counters"]
+            self.assertEqual(counters["server_control_line_too_long"], 1)
+
+    def test_a_client_that_never_reads_delays_nobody(self):
+        flood = program.connect("c")
+        flood.setblocking(False)
+        try:
+            while True:
+                flood.send(b'{"cmd":"stats"}\n' * 100)
+        except BlockingIOError:
+            pass
+        with program.Control("c") as control:
+            for _ in range(10):
+                self.assertTrue(control.do(cmd="version")["ok"])
+        flood.close()
+
+    def test_too_many_clients_are_told(self):
+        clients = [program.Control("c") for _ in range(16)]
+        for client in clients:
+            self.assertTrue(client.do(cmd="version")["ok"])
+        with program.Control("c") as late:
+            self.assertIn("too many", late.answer()["error"])
+            self.assertEqual(late.file.read(), b"")
+        clients.pop().__exit__()
+        self.assertTrue(clients[0].do(cmd="version")["ok"])
+        with program.Control("c") as control:
+            self.assertTrue(control.do(cmd="version")["ok"])
+        for client in clients:
+            client.__exit__()
+
+
+if __name__ == "__main__":
+    program.main()
