@@ -76,6 +76,8 @@ void client_attached(struct vfio_server *server)
 void client_close(struct vfio_server *server, const char *reason)
 {
 	bool attached = server->state == VFIO_CLIENT_ATTACHED;
+	uint64_t lost;
+	ssize_t ignored __attribute__((unused));
 
 	if (server->state == VFIO_CLIENT_NONE)
 		return;
@@ -91,6 +93,8 @@ void client_close(struct vfio_server *server, const char *reason)
 	if (attached)
 		server_reset(server, VFIO_RESET_DISCONNECT);
 	guest_mem_clear(&server->mem);
+	/* That memory of this client was lost must not be held against the next one. */
+	ignored = read(server->poison_fd, &lost, sizeof(lost));
 	server_next_client(server);
 }
 
