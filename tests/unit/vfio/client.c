@@ -162,9 +162,9 @@ void rig_turn(struct rig *rig)
 {
 	struct loop_stats before, after;
 
-	/* Idle is when a turn found neither a message nor work: a few in a row are enough, for a
-	 * message leads to at most a turn of the server's and one of the device's work. */
-	for (unsigned quiet = 0; quiet < 3;) {
+	/* Idle is when a turn found neither a message nor work, some times in a row: connections
+	 * that come and go take a turn each, and leave nothing to see. */
+	for (unsigned quiet = 0; quiet < 10;) {
 		uint64_t receives = rig_counter("vfio_receives");
 
 		loop_get_stats(rig->loop, &before);
