@@ -17,7 +17,7 @@ from pathlib import Path
 
 from . import machine
 from .build import Lab
-from .errors import LabError
+from .inotify import IN_MODIFY, Inotify
 from .options import Options
 from .process import Child, describe_exit
 
@@ -54,7 +54,7 @@ class Guest:
         self.prefix = f"[{guest}] ".encode() if options.guests > 1 else b""
         self.arguments = machine.arguments(options, lab, accel, guest, directory)
         self.result = Result(guest)
-        self.output_file = (directory / f"output.{guest}").open("ab", buffering=0)
+        self.output = (directory / f"output.{guest}").open("a+b", buffering=0)
         self.child: Child | None = None
         self.up_at = 0.0
         self.exited: int | None = None
@@ -67,45 +67,39 @@ class Guest:
             self.options, self.lab, modules_cpio, self.guest, self.result.boots, initrd
         )
         (self.directory / f"qmp.{self.guest}.sock").unlink(missing_ok=True)
-        self.output, output = socket.socketpair()
+        self.news = Inotify(Path(self.output.name), IN_MODIFY)
         self.control, control = socket.socketpair()
         self.up_at, self.exited = 0.0, None
         self.partial = b""
         self.commands = b""
-        channels = machine.Channels(output.fileno(), control.fileno())
+        channels = machine.Channels(
+            Path(self.output.name), self.directory / f"kernel.{self.guest}", control.fileno()
+        )
         command = [
             *machine.qemu_program(self.options, self.lab),
             *self.arguments,
-            *machine.channel_arguments(channels, self.directory / f"kernel.{self.guest}"),
+            *machine.channel_arguments(channels),
         ]
         try:
             self.child = Child(
                 command,
                 self.directory / f"qemu.{self.guest}.log",
                 self.directory / f"qemu.{self.guest}.pid",
-                (channels.output, channels.control),
+                (channels.control,),
                 machine.qemu_environment(self.lab) if not self.options.qemu else None,
             )
-        except OSError as err:
-            raise LabError(f"cannot start QEMU {command[0]}: {err.strerror}") from err
         finally:
-            output.close()
             control.close()
 
     @property
     def is_last_boot(self) -> bool:
         return self.result.boots >= self.options.boots
 
-    def read_output(self) -> bool:
-        """Pass on what the script printed; False at the end."""
-        try:
-            data = self.output.recv(1 << 16)
-        except ConnectionResetError:
-            data = b""
-        if data:
-            self.output_file.write(data)
+    def read_output(self) -> None:
+        """Pass on what the script has printed since the last time."""
+        self.news.drain()
+        while data := self.output.read(1 << 16):
             self._show(data)
-        return bool(data)
 
     def _show(self, data: bytes) -> None:
         if self.prefix:
@@ -145,13 +139,12 @@ class Guest:
     def end(self) -> None:
         """Close this boot after QEMU has gone, and find its status."""
         assert self.child is not None
-        while self.read_output():
-            pass
+        self.read_output()
         for words in self.read_control() or []:
             self.obey(words)
         if self.partial:
             self._show(b"\n")
-        self.output.close()
+        self.news.close()
         self.control.close()
         self.child.close()
         self.result.cpu_seconds = round(self.result.cpu_seconds + self.child.cpu_seconds, 2)

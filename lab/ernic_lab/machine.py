@@ -35,10 +35,11 @@ KERNEL_WORDS = """
 
 @dataclass(frozen=True)
 class Channels:
-    """Descriptors that QEMU inherits: the script's output and the control channel."""
+    """Where the guest's three lines to the host end: see guest/init."""
 
-    output: int
-    control: int
+    output: Path
+    kernel: Path
+    control: int  # a connected socket that QEMU inherits
 
 
 def qemu_program(options: Options, lab: Lab) -> list[str]:
@@ -112,12 +113,16 @@ def virtio_arguments(tap: str, guest: int, options: Options) -> list[str]:
     return ["-netdev", netdev, "-device", device]
 
 
-def channel_arguments(channels: Channels, kernel_log: Path) -> list[str]:
-    """The guest's three lines to the host: see guest/init."""
+def channel_arguments(channels: Channels) -> list[str]:
+    """The devices for the channels.
+
+    The output goes to a file, because QEMU drops console data that a socket does not take at once.
+    """
     return [
-        *("-chardev", f"file,id=kernel,path={kernel_log},append=on", "-serial", "chardev:kernel"),
+        *("-chardev", f"file,id=kernel,path={channels.kernel},append=on"),
+        *("-serial", "chardev:kernel"),
         *("-chardev", f"socket,id=control,fd={channels.control}", "-serial", "chardev:control"),
-        *("-chardev", f"socket,id=output,fd={channels.output}"),
+        *("-chardev", f"file,id=output,path={channels.output},append=on"),
         *("-device", "virtio-serial-pci", "-device", "virtconsole,chardev=output"),
     ]
 

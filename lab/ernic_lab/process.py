@@ -16,6 +16,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from .errors import LabError
+
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -47,16 +49,19 @@ class Child:
 
         self.log = log
         with log.open("ab") as output:
-            self.popen = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE if pipe else output,
-                stderr=subprocess.STDOUT,
-                pass_fds=pass_fds,
-                env={**os.environ, **(environment or {})},
-                start_new_session=True,
-                preexec_fn=die_with_parent,
-            )
+            try:
+                self.popen = subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE if pipe else output,
+                    stderr=subprocess.STDOUT,
+                    pass_fds=pass_fds,
+                    env={**os.environ, **(environment or {})},
+                    start_new_session=True,
+                    preexec_fn=die_with_parent,
+                )
+            except OSError as err:
+                raise LabError(f"cannot start {command[0]}: {err.strerror}") from err
         self.pidfd = os.pidfd_open(self.popen.pid)
         self.started = time.monotonic()
         self.cpu_seconds = 0.0

@@ -27,6 +27,7 @@ from .barrier import Barriers
 from .build import Lab
 from .errors import LabError
 from .guest import FAILED, Guest
+from .inotify import Inotify
 from .options import Options, find_server
 from .process import Child, become_subreaper, describe_exit, sweep
 from .server import Server
@@ -100,7 +101,7 @@ class Run:
     def _numbers(self) -> range:
         return range(1, self.options.guests + 1)
 
-    def _watch(self, what: int | socket.socket, action: Callable[[], None]) -> None:
+    def _watch(self, what: int | socket.socket | Inotify, action: Callable[[], None]) -> None:
         self.selector.register(what, selectors.EVENT_READ, action)
 
     def _catch_signals(self) -> None:
@@ -120,7 +121,7 @@ class Run:
         guest.start(self.modules_cpio)
         assert guest.child is not None
         self.running.add(guest.guest)
-        self._watch(guest.output, lambda: self._guest_output(guest))
+        self._watch(guest.news, guest.read_output)
         self._watch(guest.control, lambda: self._guest_control(guest))
         self._watch(guest.child.pidfd, lambda: self._guest_ended(guest))
 
@@ -134,7 +135,8 @@ class Run:
             name, _, value = word.partition("=")
             environment[name] = value
         path = str(script.resolve())
-        command = [path] if os.access(path, os.X_OK) else ["sh", path]
+        runnable = os.access(path, os.X_OK) and script.read_bytes().startswith((b"#!", b"\x7fELF"))
+        command = [path] if runnable else ["sh", path]
         log, pid_file = self.directory / "host.log", self.directory / "host.pid"
         self.host = Child(command, log, pid_file, environment=environment, pipe=True)
         assert self.host.popen.stdout is not None
@@ -186,10 +188,6 @@ class Run:
             say(reason)
         self.status = self.status or status
 
-    def _guest_output(self, guest: Guest) -> None:
-        if not guest.read_output():
-            self.selector.unregister(guest.output)
-
     def _guest_control(self, guest: Guest) -> None:
         commands = guest.read_control()
         if commands is None:
@@ -220,7 +218,7 @@ class Run:
         assert guest.child is not None
         if guest.child.status() is None:
             return
-        for what in (guest.output, guest.control, guest.child.pidfd):
+        for what in (guest.news, guest.control, guest.child.pidfd):
             try:
                 self.selector.unregister(what)
             except KeyError:

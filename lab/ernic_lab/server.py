@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-import ctypes
-import os
+import contextlib
 import select
 import shlex
 import signal
@@ -12,12 +11,12 @@ import time
 from pathlib import Path
 
 from .errors import LabError
+from .inotify import IN_CREATE, IN_MOVED_TO, Inotify
 from .options import Options
-from .process import LIBC, Child, describe_exit
+from .process import Child, describe_exit
 
 START_SECONDS = 20
 STOP_SECONDS = 10
-IN_CREATE, IN_MOVED_TO = 0x100, 0x80
 # Flag of a listening socket in /proc/net/unix (Linux include/linux/net.h, __SO_ACCEPTCON).
 LISTENING = 0x10000
 
@@ -43,7 +42,10 @@ class Server:
     def wait_ready(self) -> None:
         """Return when the socket accepts connections."""
         deadline = time.monotonic() + START_SECONDS
-        with Watch(self.socket.parent, self.child.pidfd) as watch:
+        with contextlib.closing(Inotify(self.socket.parent, IN_CREATE | IN_MOVED_TO)) as news:
+            poll = select.poll()
+            poll.register(news, select.POLLIN)
+            poll.register(self.child.pidfd, select.POLLIN)
             while not is_listening(self.socket):
                 status = self.child.status()
                 if status is not None:
@@ -51,7 +53,8 @@ class Server:
                 if time.monotonic() > deadline:
                     raise LabError(self.failure(f"did not listen within {START_SECONDS} s"))
                 # The file appears before it listens; that gap alone is bridged by a short wait.
-                watch.wait(0.002 if self.socket.exists() else deadline - time.monotonic())
+                poll.poll(2 if self.socket.exists() else START_SECONDS * 1000)
+                news.drain()
 
     def failure(self, what: str) -> str:
         """A sentence about what went wrong, with the server's last words."""
@@ -83,28 +86,3 @@ def is_listening(path: Path) -> bool:
         if len(fields) == 8 and fields[7] == str(path):
             return bool(int(fields[3], 16) & LISTENING)
     return True  # bound under another name and moved here: that is done last
-
-
-class Watch:
-    """Waits for a new name in a directory, or for the end of a process."""
-
-    def __init__(self, directory: Path, pidfd: int) -> None:
-        self.inotify = LIBC.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK)
-        name = ctypes.c_char_p(os.fsencode(directory))
-        if self.inotify < 0 or LIBC.inotify_add_watch(self.inotify, name, IN_CREATE | IN_MOVED_TO) < 0:
-            raise LabError(f"cannot watch {directory}: out of inotify instances or watches")
-        self.poll = select.poll()
-        self.poll.register(self.inotify, select.POLLIN)
-        self.poll.register(pidfd, select.POLLIN)
-
-    def __enter__(self) -> Watch:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self.inotify)
-
-    def wait(self, seconds: float) -> None:
-        """Return at the next event, or after so many seconds."""
-        for descriptor, _ in self.poll.poll(max(0, seconds * 1000)):
-            if descriptor == self.inotify:
-                os.read(self.inotify, 65536)

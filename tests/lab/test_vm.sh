@@ -1,0 +1,304 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The contract of lab/vm: statuses, reasons, output, and that nothing is left behind.
+#
+# usage: test_vm.sh [PATTERN]     only the tests whose name matches the shell pattern
+#
+# Every run gets a TMPDIR of its own, which must be empty afterwards, and whose name in a command
+# line betrays processes that were left. ROCM_ERNIC names the NIC server; without one the tests
+# that need it are skipped.
+# shellcheck disable=SC2016 # scripts for the guest stand in single quotes
+set -u
+
+LAB=$(cd "$(dirname "$0")/../../lab" && pwd)
+WORK=$(mktemp -d /tmp/lab-test.XXXXXX)
+export TMPDIR=$WORK/tmp
+chmod 755 "$WORK"
+mkdir -m 1777 "$TMPDIR"
+trap 'rm -rf "$WORK"' EXIT
+passed=0 failed=0 skipped=0
+
+# script NAME - makes a script for the guest or the host from stdin.
+script() {
+	cat >"$WORK/$1"
+	chmod +x "$WORK/$1"
+}
+
+# vm FLAGS... - runs the lab; $status, $WORK/out and $WORK/err are the result.
+vm() {
+	"$LAB/vm" "$@" >"$WORK/out" 2>"$WORK/err"
+	status=$?
+}
+
+fail() {
+	echo "#   $*"
+	return 1
+}
+
+expect_status() {
+	[ "$status" -eq "$1" ] || fail "status $status, expected $1: $(tail -n 3 "$WORK/err")"
+}
+
+expect_text() { # FILE PATTERN
+	grep -q -- "$2" "$WORK/$1" || fail "$1 lacks '$2': $(tail -n 3 "$WORK/$1")"
+}
+
+# The processes whose command line names our TMPDIR.
+leftovers() {
+	# The text comes on stdin, or grep would find itself.
+	grep -lsaF --file=- /proc/[0-9]*/cmdline <<<"$TMPDIR/"
+}
+
+no_leftovers() {
+	[ -z "$(leftovers)" ]
+}
+
+expect_clean() {
+	[ -z "$(ls -A "$TMPDIR")" ] || fail "files left: $(ls "$TMPDIR")" || return
+	no_leftovers || fail "processes left: $(leftovers)"
+}
+
+# Waits for a condition, at most ten seconds.
+eventually() {
+	local tries=200
+	until "$@" >/dev/null 2>&1; do
+		tries=$((tries - 1))
+		[ "$tries" -gt 0 ] || return 1
+		sleep 0.05
+	done
+}
+
+test_status_and_bytes_pass_through() {
+	script bytes <<-'END'
+		#!/bin/sh
+		i=0
+		while [ $i -lt 256 ]; do
+		    printf "\\$(printf %03o $i)"
+		    i=$((i + 1))
+		done
+		seq 1 30000
+		echo error >&2
+		echo reopened >/dev/stderr
+		exit 7
+	END
+	{
+		for ((i = 0; i < 256; i++)); do
+			# shellcheck disable=SC2059
+			printf "\\$(printf %03o "$i")"
+		done
+		seq 1 30000
+		echo error
+		echo reopened
+	} >"$WORK/expected"
+	vm --no-nic -- "$WORK/bytes"
+	expect_status 7 && cmp "$WORK/expected" "$WORK/out" && expect_clean
+}
+
+test_two_guests_have_prefixes_and_the_first_failure_counts() {
+	script one <<<'echo "this is $GUEST of $GUESTS"; barrier met && echo met; barrier never'
+	script two <<<'echo "this is $GUEST of $GUESTS"; barrier met && echo met; exit 9'
+	vm --no-nic --guests 2 --vcpus 1 --json "$WORK/json" -- "$WORK/one" "$WORK/two"
+	expect_status 9 && expect_text out '^\[1\] this is 1 of 2$' &&
+		expect_text out '^\[2\] this is 2 of 2$' && expect_text out '^\[1\] met$' &&
+		expect_text out '^\[1\] barrier never: another guest ended' &&
+		expect_text json '"status": 9' && expect_clean
+}
+
+test_time_out_is_124() {
+	script forever <<<'echo started; sleep 1000'
+	vm --no-nic --timeout 5 -- "$WORK/forever"
+	expect_status 124 && expect_text err 'guest 1 had not ended after 5 s' &&
+		expect_clean
+}
+
+test_server_that_fails_is_125() {
+	script unused <<<'true'
+	script deaf <<<$'#!/bin/sh\necho "option --wrong: no such option" >&2; exit 1'
+	vm --server "$WORK/deaf" -- "$WORK/unused"
+	expect_status 125 && expect_text err 'server 1 ended with status 1 before it listened: option --wrong' &&
+		expect_clean || return
+	vm --server "$WORK/missing" -- "$WORK/unused"
+	expect_status 125 && expect_text err "--server $WORK/missing: no such program" && expect_clean
+}
+
+test_qemu_that_fails_is_125() {
+	script unused <<<'true'
+	vm --no-nic --qemu-arg=-nonsense -- "$WORK/unused"
+	expect_status 125 && expect_text err 'guest 1 never came up.*nonsense' && expect_clean || return
+	vm --no-nic --qemu "$WORK/missing" -- "$WORK/unused"
+	expect_status 125 && expect_text err "cannot start $WORK/missing" && expect_clean
+}
+
+test_panic_is_125_and_shown() {
+	script panic <<<'echo c >/proc/sysrq-trigger; sleep 100'
+	vm --no-nic -- "$WORK/panic"
+	expect_status 125 && expect_text err 'guest 1 ended before its script did' &&
+		expect_text err 'kernel:.*Kernel panic' && expect_clean
+}
+
+test_strict_fails_on_kernel_warning() {
+	script warn <<<'echo "<4>WARNING: made up" >/dev/kmsg'
+	vm --no-nic -- "$WORK/warn"
+	expect_status 0 || return
+	vm --no-nic --strict -- "$WORK/warn"
+	expect_status 1 && expect_text err 'WARNING: made up' && expect_clean
+}
+
+test_files_share_environment_and_logs() {
+	mkdir -m 777 "$WORK/share"
+	echo from-host >"$WORK/share/in"
+	echo beside >"$WORK/data.txt"
+	script files <<-'END'
+		cat /share/in data.txt
+		echo "$COLOUR"
+		echo from-guest >/share/out
+		echo x >/tmp/x && echo y >/dev/shm/y && cat /tmp/x /dev/shm/y
+		ping -V | grep -q iputils && echo iputils
+	END
+	vm --no-nic --share "$WORK/share" --file "$WORK/data.txt" --env "COLOUR=a 'b' \$c" \
+		--keep-logs "$WORK/logs" -- "$WORK/files"
+	printf '%s\n' from-host beside "a 'b' \$c" x y iputils >"$WORK/expected"
+	expect_status 0 && cmp "$WORK/expected" "$WORK/out" && grep -q from-guest "$WORK/share/out" &&
+		cmp "$WORK/out" "$WORK/logs/guest-1/output" &&
+		grep -q 'Linux version' "$WORK/logs/guest-1/kernel" && expect_clean
+}
+
+test_host_script_kills_qemu_and_the_guest_boots_again() {
+	script victim <<-'END'
+		echo "boot $BOOT"
+		[ "$BOOT" = 2 ] || sleep 1000
+	END
+	script killer <<-'END'
+		#!/bin/sh
+		await output.1 'boot 1' && kill -9 "$(cat "$LAB_DIR/qemu.1.pid")"
+		await output.1 'boot 2'
+		sleep 1000 &
+	END
+	vm --no-nic --boots 2 --host "$WORK/killer" -- "$WORK/victim"
+	expect_status 0 && expect_text out '^boot 1$' && expect_text out '^boot 2$' && expect_clean || return
+	vm --no-nic --host "$WORK/killer" -- "$WORK/victim"
+	expect_status 125 && expect_text err 'killed by SIGKILL' && expect_clean
+}
+
+test_host_script_status_counts_and_barriers_include_it() {
+	script guest <<<'barrier here 2 && echo met'
+	script host <<<'barrier here 2 && echo met too; exit 3'
+	vm --no-nic --host "$WORK/host" -- "$WORK/guest"
+	expect_status 3 && expect_text out '^met$' && expect_text out '^\[host\] met too$' && expect_clean
+}
+
+test_signals_leave_nothing() {
+	script forever <<<'echo started; sleep 1000'
+	local number
+	for number in INT TERM KILL; do
+		: >"$WORK/out"
+		"$LAB/vm" --no-nic -- "$WORK/forever" >"$WORK/out" 2>"$WORK/err" &
+		eventually grep -q started "$WORK/out" || fail "did not start" || return
+		kill -s "$number" $!
+		wait $!
+		status=$?
+		expect_status $((128 + $(kill -l "$number"))) || return
+		if [ "$number" = KILL ]; then # no process, but nobody to remove the files
+			eventually no_leftovers || fail "processes left"
+			rm -rf "${TMPDIR:?}"/*
+		else
+			expect_clean
+		fi || return
+	done
+}
+
+test_wrong_arguments_are_2() {
+	script unused <<<'true'
+	local arguments
+	for arguments in "--guest 2" "--guests 0" "--guests x" "--vcpus" "--nic a --nic b" "--modules /" \
+		"--share $WORK/none" "--env =x" "--flavour huge" "--no-nic --nic x"; do
+		# shellcheck disable=SC2086 # words
+		vm $arguments -- "$WORK/unused"
+		expect_status 2 || fail "$arguments" || return
+	done
+	vm -- "$WORK/none"
+	expect_status 2 && expect_text err 'not a readable file' || return
+	vm --guests 3 -- "$WORK/unused" "$WORK/unused"
+	expect_status 2 && expect_text err '2 scripts for 3 guests' && expect_clean
+}
+
+test_ordinary_user() {
+	script who <<<'id -u'
+	if [ "$(id -u)" -ne 0 ]; then
+		vm --no-nic -- "$WORK/who"
+		expect_status 0
+		return
+	fi
+	# Nobody may not enter root's cache, so links to its files go where anybody may.
+	local cache=${XDG_CACHE_HOME:-$HOME/.cache}/rocm-ernic/lab
+	mkdir -p "$WORK/cache/rocm-ernic/lab"
+	local part
+	for part in $("$LAB/build" --flavour tiny --print-paths | sed -n "s|.*=$cache/\([^/]*\).*|\1|p" | sort -u); do
+		cp -al "$cache/$part" "$WORK/cache/rocm-ernic/lab/" 2>/dev/null ||
+			cp -a "$cache/$part" "$WORK/cache/rocm-ernic/lab/"
+	done
+	cp -a "$cache/index" "$WORK/cache/rocm-ernic/lab/"
+	chmod 777 "$WORK/cache/rocm-ernic/lab"
+	XDG_CACHE_HOME=$WORK/cache setpriv --reuid 65534 --regid 65534 --clear-groups \
+		"$LAB/vm" --no-nic -- "$WORK/who" >"$WORK/out" 2>"$WORK/err"
+	status=$?
+	expect_status 0 && expect_text out '^0$' && expect_clean
+}
+
+test_nic_comes_up() {
+	need_server || return
+	script nic <<-'END'
+		. nic-up || exit
+		ip -br addr show "$NIC"
+		ethtool -i "$NIC"
+		lspci -d 1dd8:
+	END
+	vm --strict --keep-logs "$WORK/nic-logs" -- "$WORK/nic"
+	expect_status 0 && expect_text out '192.168.200.11/24' && expect_text out 'driver: ionic' &&
+		expect_text out 'Ethernet controller' && [ -s "$WORK/nic-logs/guest-1/stats" ] && expect_clean
+}
+
+test_server_that_dies_in_the_run_is_125() {
+	need_server || return
+	script nic <<<'. nic-up; echo ready; sleep 1000'
+	script killer <<<'await output.1 ready && kill -SEGV "$(cat "$LAB_DIR/server.1.pid")"'
+	vm --host "$WORK/killer" -- "$WORK/nic"
+	expect_status 125 && expect_text err 'server 1 killed by SIGSEGV during the run' && expect_clean
+}
+
+test_taps_are_private() {
+	need_server || return
+	[ "$(id -u)" -eq 0 ] || { reason="needs root"; return 77; }
+	script ping <<<'. nic-up && ping -c 2 -i 0.2 192.168.200.1 && ping -c 2 -i 0.2 192.168.200.$((13 - GUEST))'
+	vm --guests 2 --vcpus 1 --nic "--backend loopback --tap labtest%n" -- "$WORK/ping"
+	expect_status 0 || return
+	[ ! -e /sys/class/net/labtest1 ] || fail "the TAP is in our own namespace"
+	expect_clean
+}
+
+need_server() {
+	[ -n "${ROCM_ERNIC:-}" ] && return
+	reason="ROCM_ERNIC names no server"
+	return 77
+}
+
+run_one() { # NAME
+	local code start=$SECONDS
+	reason=
+	"$1"
+	code=$?
+	case $code in
+	0) passed=$((passed + 1)) && echo "ok - ${1#test_} ($((SECONDS - start)) s)" ;;
+	77) skipped=$((skipped + 1)) && echo "ok - ${1#test_} # SKIP $reason" ;;
+	*) failed=$((failed + 1)) && echo "not ok - ${1#test_}" ;;
+	esac
+}
+
+for name in $(compgen -A function test_); do
+	# shellcheck disable=SC2254 # a pattern
+	case $name in
+	test_${1:-*}) run_one "$name" ;;
+	esac
+done
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ]
