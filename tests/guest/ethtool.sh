@@ -49,7 +49,7 @@ view -l 'Combined:.*2'
 set_to -L "$NIC" combined 0 rx 2 tx 2
 download 1048576
 upload 1048576
-set_to -L "$NIC" combined 4
+set_to -L "$NIC" combined 4 rx 0 tx 0
 ok "channels, split and combined"
 
 for entries in 64 256 8192 1024; do

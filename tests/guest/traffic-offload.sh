@@ -6,6 +6,7 @@
 # host: lib/peer.py
 # vcpus: 4
 # file: lib/lib.sh traffic.sh
+# lab: --tap-mtu 1500
 # shellcheck source=lib/lib.sh
 . /lab/lib.sh
 # shellcheck source=/dev/null

@@ -5,6 +5,7 @@
 # nic: --tap $TAP
 # host: lib/peer.py
 # file: lib/lib.sh
+# lab: --tap-mtu 1500
 # shellcheck source=lib/lib.sh
 . /lab/lib.sh
 # shellcheck source=/dev/null

@@ -21,7 +21,7 @@ tagged() {
 
 # arrived COUNT: so many frames with ethertype 0x88b5 came up the stack since `listen`.
 listen() {
-    tcpdump -n -e -i "$NIC" -w /tmp/capture -U "ether src 02:00:00:00:00:99" 2>/tmp/tcpdump &
+    tcpdump -Z root -n -e -i "$NIC" -w /tmp/capture -U "ether src 02:00:00:00:00:99" 2>/tmp/tcpdump &
     capture=$!
     wait_for 10 grep -q 'listening on' /tmp/tcpdump || fail "tcpdump: $(cat /tmp/tcpdump)"
 }
@@ -29,8 +29,8 @@ arrived() {
     sleep 0.3
     kill "$capture"
     wait "$capture"
-    got=$(tcpdump -n -e -r /tmp/capture 2>/dev/null | grep -c 'vlan 100')
-    [ "$got" = "$1" ] || fail "$got tagged frames arrived, not $1: $(tcpdump -n -e -r /tmp/capture 2>&1)"
+    got=$(tcpdump -Z root -n -e -r /tmp/capture 2>/dev/null | grep -c 'vlan 100')
+    [ "$got" = "$1" ] || fail "$got tagged frames arrived, not $1: $(tcpdump -Z root -n -e -r /tmp/capture 2>&1)"
 }
 
 for strip in on off; do

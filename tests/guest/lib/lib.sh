@@ -19,18 +19,17 @@ expect() {
 
 # wait_for SECONDS COMMAND...: until the command succeeds.
 wait_for() {
-    local tries=$(($1 * 20))
+    local end=$((SECONDS + $1))
     shift
     until "$@" >/dev/null 2>&1; do
-        tries=$((tries - 1))
-        [ "$tries" -gt 0 ] || return 1
+        [ "$SECONDS" -lt "$end" ] || return 1
         sleep 0.05
     done
 }
 
 # answers [ADDRESS]: the peer answers one ping.
 answers() {
-    ping -c 1 -W 1 "${1:-$PEER}" >/dev/null 2>&1
+    ping -c 1 -W 1 -s 8 "${1:-$PEER}" >/dev/null 2>&1
 }
 
 # ctl JSON: one command for the server's control socket; prints the answer.
@@ -72,7 +71,8 @@ download() {
 
 # upload BYTES [URL]: the bytes that arrive are those that were sent.
 upload() {
-    local url=${2:-$PEER_URL} file=/tmp/upload want got
+    local url=${2:-$PEER_URL} want got file
+    file=$(mktemp)
     head -c "$1" /dev/urandom >"$file"
     want=$(sha256sum <"$file" | cut -d' ' -f1)
     got=$(curl -gsS --max-time 60 -T "$file" "$url/sum")
