@@ -91,7 +91,7 @@ lab_flavour() {
 	fi
 }
 
-# The guests' lab; a machine that cannot build it still runs everything else.
+# The lab of the guests, built before anything else: it tells early when it cannot be.
 prepare_lab() {
 	case " ${labels[*]} " in
 	*" guest "* | *" lab "* | "  ") ;;
