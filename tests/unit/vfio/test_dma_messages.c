@@ -80,7 +80,8 @@ static void answer(uint32_t flags, uint32_t error, const void *body, size_t size
 
 	assert_non_null(buf);
 	memcpy(buf, &header, sizeof(header));
-	memcpy(buf + sizeof(header), body, size);
+	if (size > 0)
+		memcpy(buf + sizeof(header), body, size);
 	rig_send_raw(rig, buf, sizeof(header) + size, NULL, 0);
 	free(buf);
 }
