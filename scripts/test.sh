@@ -23,6 +23,7 @@ preset=
 labels=()
 names=()
 results=()
+broken=()
 failed=
 
 parse() {
@@ -77,9 +78,14 @@ filter_ctest() {
 		-e '% tests passed' -e '^Output from these tests' -e '^Use "--rerun-failed' || true
 }
 
+# A build that fails is a failure like any other: the rest still runs.
 stage() {
-	build "$1" || die "the build failed"
-	run_tests "$@"
+	if build "$1"; then
+		run_tests "$@"
+	else
+		failed=1
+		broken+=("$1")
+	fi
 }
 
 # `full` takes longer to build, so only when a test asks for it.
@@ -123,6 +129,7 @@ main() {
 	else
 		all_stages
 	fi
+	[ ${#broken[@]} -eq 0 ] || echo "FAILED   to build: ${broken[*]}"
 	"$ROOT/scripts/test_summary.py" "${results[@]}" || failed=1
 	[ -z "$failed" ]
 }
