@@ -14,6 +14,7 @@ from .errors import LabError
 
 MAX_GUESTS = 16
 DEFAULT_NIC = "--backend loopback"
+TEXT_FLAGS = ("--nic", "--wrap-server", "--qemu-arg", "--cmdline", "--env")
 MEMORY_MIB = {"tiny": 1024, "full": 1536}
 
 DESCRIPTION = """\
@@ -171,10 +172,22 @@ def _add_machine_flags(group: argparse._ArgumentGroup) -> None:
     add("--suite", default="", help="Debian suite of the lab")
 
 
+def joined(arguments: list[str]) -> list[str]:
+    """Write "--nic VALUE" as "--nic=VALUE": a value that looks like a flag is a value all the same."""
+    result: list[str] = []
+    words = iter(arguments)
+    for word in words:
+        if word == "--":
+            return [*result, word, *words]
+        value = next(words, None) if word in TEXT_FLAGS else None
+        result.append(word if value is None else f"{word}={value}")
+    return result
+
+
 def parse(arguments: list[str]) -> Options:
     """Parse and check; exits with 2 and a message when an argument is wrong."""
     parser = make_parser()
-    options = Options(**vars(parser.parse_args(arguments)))
+    options = Options(**vars(parser.parse_args(joined(arguments))))
     options.mem = options.mem or MEMORY_MIB[options.flavour]
     try:
         _check(options)

@@ -46,6 +46,7 @@ expect_text() { # FILE PATTERN
 # The processes whose command line names our TMPDIR.
 leftovers() {
 	# The text comes on stdin, or grep would find itself.
+	# shellcheck disable=SC2062 # not a pattern
 	grep -lsaF --file=- /proc/[0-9]*/cmdline <<<"$TMPDIR/"
 }
 

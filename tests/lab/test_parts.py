@@ -1,0 +1,240 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The lab's parts that need no guest: arguments, archives, barriers, modules, the cache."""
+
+import io
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+from unittest import mock
+
+sys.dont_write_bytecode = True
+LAB = Path(__file__).resolve().parents[2] / "lab"
+sys.path.insert(0, str(LAB))
+
+from ernic_lab import cache, guest, kernel, machine, modules, options, runner, server  # noqa: E402
+from ernic_lab.barrier import Barriers  # noqa: E402
+from ernic_lab.cpio import Archive  # noqa: E402
+from ernic_lab.errors import LabError  # noqa: E402
+
+
+def parse(*words):
+    """Options for a script that exists."""
+    return options.parse([*words, "--", __file__])
+
+
+class Arguments(unittest.TestCase):
+    def test_nth_nic_serves_nth_guest_and_the_last_the_rest(self):
+        asked = parse("--guests", "3", "--nic", "-b none", "--nic", "--tap 'tap %n'")
+        self.assertEqual(asked.nic_arguments(1), ["-b", "none"])
+        self.assertEqual(asked.nic_arguments(2), ["--tap", "tap 2"])
+        self.assertEqual(asked.nic_arguments(3), ["--tap", "tap 3"])
+
+    def test_tap_is_found_in_every_form(self):
+        for text in ("--tap x1", "-T x1", "--tap=x1", "-b none -T x%n"):
+            self.assertEqual(parse("--nic", text).nic_tap(1), "x1")
+        self.assertIsNone(parse("--nic", "--backend none").nic_tap(1))
+        self.assertIsNone(parse("--no-nic").nic_tap(1))
+
+    def test_abbreviated_flags_are_refused(self):
+        with self.assertRaises(SystemExit), mock.patch("sys.stderr"):
+            parse("--guest", "2")
+
+    def test_text_that_looks_like_a_flag_is_a_value(self):
+        asked = parse("--nic", "--verbose", "--qemu-arg", "-S", "--cmdline", "--", "--json", "-")
+        self.assertEqual((asked.nic, asked.qemu_arg, asked.json), (["--verbose"], ["-S"], "-"))
+
+    def test_unbalanced_quote_is_refused(self):
+        with self.assertRaises(SystemExit), mock.patch("sys.stderr"):
+            parse("--nic", "--tap 'x")
+
+    def test_every_option_has_a_field(self):
+        flags = {a.dest for a in options.make_parser()._actions if a.dest != "help"}
+        self.assertEqual(flags, set(options.Options.__dataclass_fields__))
+
+    def test_environment_survives_a_shell(self):
+        value = "a 'b' \"c\" $d `e` \\ ;"
+        text = machine.guest_environment(parse("--env", f"X={value}"), 1, 1)
+        done = subprocess.run(
+            ["sh", "-c", text + 'printf %s "$X"'], capture_output=True, text=True, check=True
+        )
+        self.assertEqual(done.stdout, value)
+
+
+class Archives(unittest.TestCase):
+    def entries(self, data):
+        """(name, mode, content) of a newc archive."""
+        found = []
+        while data:
+            self.assertEqual(data[:6], b"070701")
+            numbers = [int(data[6 + 8 * i : 14 + 8 * i], 16) for i in range(13)]
+            name_end = 110 + numbers[11]
+            name = data[110 : name_end - 1].decode()
+            start = name_end + -name_end % 4
+            content = data[start : start + numbers[6]]
+            if name == "TRAILER!!!":
+                break
+            found.append((name, numbers[1], content))
+            end = start + numbers[6]
+            data = data[end + -end % 4 :]
+        return found
+
+    def test_files_get_their_directories_once(self):
+        out = io.BytesIO()
+        archive = Archive(out)
+        archive.file("a/b/one", b"1", 0o755)
+        archive.file("a/b/three", b"333")
+        archive.symlink("a/link", "b/one")
+        archive.close()
+        self.assertEqual(len(out.getvalue()) % 512, 0)
+        self.assertEqual(
+            self.entries(out.getvalue()),
+            [
+                ("a", 0o040755, b""),
+                ("a/b", 0o040755, b""),
+                ("a/b/one", 0o100755, b"1"),
+                ("a/b/three", 0o100644, b"333"),
+                ("a/link", 0o120777, b"b/one"),
+            ],
+        )
+
+    def test_tree_is_copied_without_sockets(self):
+        with tempfile.TemporaryDirectory() as top:
+            Path(top, "d").mkdir()
+            Path(top, "d", "f").write_bytes(b"x" * 5)
+            os.mkfifo(Path(top, "fifo"))
+            out = io.BytesIO()
+            archive = Archive(out)
+            archive.tree(Path(top))
+            archive.close()
+        self.assertEqual([name for name, _, _ in self.entries(out.getvalue())], ["d", "d/f"])
+
+
+class BarrierRules(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.barriers = Barriers(2, Path(self.folder.name, "socket"))
+        self.heard = []
+        self.addCleanup(self.folder.cleanup)
+        self.addCleanup(self.barriers.close)
+
+    def arrive(self, name, count="0"):
+        self.barriers.arrive(name, count, self.heard.append)
+
+    def test_opens_when_all_have_come(self):
+        self.arrive("a")
+        self.assertEqual(self.heard, [])
+        self.arrive("a")
+        self.assertEqual(self.heard, ["go a", "go a"])
+
+    def test_can_be_used_again(self):
+        for _ in range(4):
+            self.arrive("a")
+        self.assertEqual(self.heard, ["go a"] * 4)
+
+    def test_is_refused_when_a_guest_has_gone(self):
+        self.arrive("a")
+        self.barriers.leave()
+        self.arrive("b")
+        self.assertEqual(self.heard, ["gone a", "gone b"])
+
+    def test_a_count_that_the_rest_can_meet_still_opens(self):
+        self.barriers.leave()
+        self.arrive("a", "1")
+        self.assertEqual(self.heard, ["go a"])
+
+
+class Modules(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.top = Path(self.folder.name)
+        (self.top / "modules.dep").write_text("k/a-b.ko.xz: k/c.ko.xz\nk/c.ko.xz:\nk/d.ko:\n")
+        (self.top / "modules.builtin").write_text("kernel/in.ko\n")
+        (self.top / "modules.softdep").write_text("softdep c pre: d post: in\n")
+
+    def test_closure_follows_hard_and_soft_dependencies(self):
+        tree = modules.find(self.top)
+        self.assertEqual(tree.closure(["a_b"]), ["k/a-b.ko.xz", "k/c.ko.xz", "k/d.ko"])
+        self.assertEqual(tree.closure(["d", "in", "none"]), ["k/d.ko"])
+        self.assertTrue(tree.has("in") and tree.has("a_b") and not tree.has("none"))
+
+    def test_directory_without_modules_is_an_error(self):
+        with self.assertRaisesRegex(LabError, "--modules"):
+            modules.find(self.top / "none")
+
+
+class Cache(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        patch = mock.patch.dict(os.environ, {"XDG_CACHE_HOME": folder.name})
+        patch.start()
+        self.addCleanup(patch.stop)
+        cache.root().mkdir(parents=True)
+
+    def test_component_appears_whole_or_not_at_all(self):
+        def fail(out):
+            (out / "half").touch()
+            raise LabError("broken")
+
+        with self.assertRaises(LabError):
+            cache.component("part", "key", fail)
+        self.assertEqual(list(cache.root().iterdir()), [])
+        cache.component("part", "key", lambda out: (out / "all").touch())
+        # The second time it is there and is not made again.
+        found = cache.component("part", "key", fail)
+        self.assertEqual([p.name for p in found.iterdir()], ["all"])
+
+    def test_index_counts_only_while_its_components_exist(self):
+        cache.write_index("suite", "recipe", {"components": {"part": "part-key"}})
+        self.assertEqual(cache.read_index("suite", "recipe"), {})
+        (cache.root() / "part-key").mkdir()
+        self.assertTrue(cache.read_index("suite", "recipe"))
+        self.assertEqual(cache.read_index("suite", "other"), {})
+
+
+class Judgement(unittest.TestCase):
+    def test_kernel_trouble(self):
+        for text in ("WARNING: CPU: 0 PID: 1 at x", "BUG: kernel NULL pointer", "Oops: 0002 [#1]"):
+            self.assertTrue(guest.TROUBLE.search(f"[ 1.0] {text}"))
+        for text in ("tsc: Marking", "loading out-of-tree module taints kernel", "debug: fine"):
+            self.assertFalse(guest.TROUBLE.search(f"[ 1.0] {text}"))
+
+    def test_socket_counts_only_when_it_listens(self):
+        import socket
+
+        with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as listener:
+            path = Path(folder, "socket")
+            self.assertFalse(server.is_listening(path))
+            listener.bind(str(path))
+            self.assertFalse(server.is_listening(path))
+            listener.listen()
+            self.assertTrue(server.is_listening(path))
+
+    def test_directory_of_a_dead_run_is_removed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            dead, alive = Path(folder, "dead"), Path(folder, "alive")
+            for path in (dead, alive):
+                path.mkdir()
+                (path / "lock").touch()
+                os.utime(path, (0, 0))
+            with (alive / "lock").open() as lock:
+                runner.fcntl.flock(lock, runner.fcntl.LOCK_EX)
+                runner.remove_stale(dead)
+                runner.remove_stale(alive)
+            self.assertEqual([p.name for p in Path(folder).iterdir()], ["alive"])
+
+    def test_kernel_that_is_not_zstd_is_refused(self):
+        with tempfile.NamedTemporaryFile() as image:
+            image.write(bytes(4096))
+            image.flush()
+            with self.assertRaisesRegex(LabError, "--kernel"):
+                kernel.extract_vmlinux(Path(image.name), Path("/"))
+
+
+if __name__ == "__main__":
+    unittest.main()
