@@ -168,6 +168,8 @@ static const struct rdma_owner_ops owner_ops = {
         .event = event,
 };
 
+const struct rdma_owner_ops *const nic_owner_ops = &owner_ops;
+
 /* ---- NICs ---- */
 
 static const struct rdma_limits default_limits = {

@@ -67,6 +67,9 @@ struct test_mr {
 	uint64_t first;
 };
 
+/* The functions of the owner; the device's owner is the struct nic, a QP's its struct test_qp. */
+extern const struct rdma_owner_ops *const nic_owner_ops;
+
 /* A NIC with its own loop and fabric, of the description given. Ends the test when it fails. */
 struct nic *nic_new(const char *fabric);
 /* A second NIC on the loop and fabric of the first. */
