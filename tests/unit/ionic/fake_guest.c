@@ -159,6 +159,21 @@ void fake_guest_destroy(struct fake_guest *guest)
 	free(guest->ram);
 }
 
+void fake_guest_renew(struct fake_guest *guest)
+{
+	guest->bus_master = true;
+	guest->messages_only = false;
+	guest->quiet = false;
+	guest->on_access = NULL;
+	guest->used = 0;
+	memset(guest->ram, 0, FAKE_RAM_SIZE);
+	ionic_fw_action(guest->dev, IONIC_FW_UNSTALL);
+	ionic_fw_action(guest->dev, IONIC_FW_START);
+	ionic_link_set(guest->dev, true);
+	fake_reset(guest, VFIO_RESET_DISCONNECT);
+	fake_run(guest);
+}
+
 uint64_t fake_alloc(struct fake_guest *guest, size_t size)
 {
 	uint64_t addr = FAKE_RAM_BASE + guest->used;

@@ -20,7 +20,9 @@
 #include "vfio/pci_irq.h"
 
 #define FAKE_RAM_BASE UINT64_C(0x40000000)
+#ifndef FAKE_RAM_SIZE /* fuzz targets have less */
 #define FAKE_RAM_SIZE (4u << 20)
+#endif
 
 #define FAKE_ADMINQ_SIZE  4 /* exponents of the ring sizes, as drivers have them */
 #define FAKE_NOTIFYQ_SIZE 6
@@ -78,6 +80,9 @@ extern const struct ionic_profile fake_profile;
 extern const uint8_t fake_mac[6];
 void fake_guest_create(struct fake_guest *guest, const struct ionic_profile *profile);
 void fake_guest_destroy(struct fake_guest *guest);
+
+/* As if made again, but for counters and the firmware's generation; far cheaper, for fuzzers. */
+void fake_guest_renew(struct fake_guest *guest);
 
 /* Zeroed guest memory, aligned to a page. FAKE_RAM_SIZE in all. */
 uint64_t fake_alloc(struct fake_guest *guest, size_t size);

@@ -110,7 +110,7 @@ static void test_windows(void **state)
 			for (uint32_t i = 0; i + size <= windows[w].size; i++) {
 				uint64_t mask = UINT64_MAX >> (64 - 8 * size);
 
-				value = (0x0102030405060708 * (i + 1)) & mask;
+				value = (UINT64_C(0x0102030405060708) * (i + 1)) & mask;
 				fake_write(&guest, windows[w].offset + i, value, size);
 				assert_int_equal(fake_read(&guest, windows[w].offset + i, size),
 				                 value);
