@@ -10,7 +10,7 @@
 main() {
 	case ${1:-} in
 	--help | -h) show_usage && exit 0 ;;
-	--lab) "$ROOT/lab/clean" ;;
+	--lab) "$ROOT/lab/clean" --all ;;
 	"") ;;
 	*) usage_error "unknown argument '$1'" ;;
 	esac

@@ -270,7 +270,10 @@ test_server_that_dies_in_the_run_is_125() {
 test_taps_are_private() {
 	need_server || return
 	[ "$(id -u)" -eq 0 ] || { reason="needs root"; return 77; }
-	script ping <<<'. nic-up && ping -c 2 -i 0.2 192.168.200.1 && ping -c 2 -i 0.2 192.168.200.$((13 - GUEST))'
+	script ping <<-'END'
+		. nic-up && ping -c 1 -w 20 192.168.200.1 && barrier up || exit
+		ping -c 1 -w 20 "192.168.200.$((13 - GUEST))" && barrier done
+	END
 	vm --guests 2 --vcpus 1 --nic "--backend loopback --tap labtest%n" -- "$WORK/ping"
 	expect_status 0 || return
 	[ ! -e /sys/class/net/labtest1 ] || fail "the TAP is in our own namespace"
