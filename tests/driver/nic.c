@@ -247,6 +247,8 @@ static int nic_identify(struct nic *nic, const struct cmd *cmd, uint8_t data[REG
 
 	if (err)
 		return err;
+	if (nic->options.brief)
+		return nic_reg_read(nic, REG_DEVCMD_DATA, data, REG_DEVCMD_DATA_SZ);
 	return nic_block_read(nic, REG_DEVCMD_DATA, data, REG_DEVCMD_DATA_SZ);
 }
 

@@ -35,6 +35,7 @@ struct nic_options {
 	unsigned tx_log2, rx_log2; /* ring sizes */
 	uint32_t mtu;
 	uint64_t features; /* asked for */
+	bool brief;        /* reads identities in one message, to be quick */
 	bool polled;       /* looks for completions without interrupts */
 	bool message_ram;  /* guest memory has no descriptor: the server reaches it by messages */
 	size_t ram_size;

@@ -42,7 +42,16 @@ static int vfu_errno(void)
 	return -errno;
 }
 
-static int vfu_connect(const char *path)
+/* Of every wait, also that of connect() for room in the backlog. */
+static void vfu_set_timeout(int fd, int timeout_ms)
+{
+	struct timeval timeout = {timeout_ms / 1000, timeout_ms % 1000 * 1000};
+
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
+}
+
+static int vfu_connect(const char *path, int timeout_ms)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 	int fd;
@@ -53,8 +62,9 @@ static int vfu_connect(const char *path)
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
+	vfu_set_timeout(fd, timeout_ms);
 	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0) {
-		int err = -errno;
+		int err = vfu_errno();
 
 		close(fd);
 		return err;
@@ -64,16 +74,14 @@ static int vfu_connect(const char *path)
 
 int vfu_open(struct vfu **vfu, const char *path, int fd, int timeout_ms)
 {
-	struct timeval timeout = {timeout_ms / 1000, timeout_ms % 1000 * 1000};
 	struct vfu *new;
 
 	if (path) {
-		fd = vfu_connect(path);
+		fd = vfu_connect(path, timeout_ms);
 		if (fd < 0)
 			return fd;
 	}
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
+	vfu_set_timeout(fd, timeout_ms);
 	new = calloc(1, sizeof(*new));
 	if (new)
 		new->buffer = malloc(VFU_BUFFER_SIZE);
