@@ -15,7 +15,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import modules, recipe, tools
+from . import modules, recipe, tools, tsc
 from .build import Lab
 from .cpio import Archive
 from .kernel import modules_archive
@@ -72,6 +72,9 @@ def base_arguments(accel: str, vcpus: int, mem_mib: int, kernel: Path, cmdline: 
 def arguments(options: Options, lab: Lab, accel: str, guest: int, directory: Path) -> list[str]:
     """Everything about guest N that stays the same over its boots."""
     cmdline = " ".join(KERNEL_WORDS)
+    khz = tsc.rate_khz() if accel == "tcg" else None
+    if khz:
+        cmdline += f" tsc_early_khz={khz}"
     if options.flavour == "full":
         cmdline += " lab.root=disk"
     kernel = options.kernel or lab.vmlinux
