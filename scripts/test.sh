@@ -6,7 +6,7 @@
 #
 #   --fast           no guests: what needs no virtual machine
 #   --preset PRESET  only this build (release, debug, clang, asan, tsan, fuzz, coverage), and all
-#                    of its tests, guests included
+#                    of its tests, guests included; release when tests are named or labelled
 #   --label LABEL    only tests with this label: unit cli driver fuzz lab guest
 #   NAME             only tests whose name contains it, as `unit/loop` or `probe`
 #
@@ -57,12 +57,31 @@ selection() {
 	[ -z "$fast" ] || printf '%s\n' -LE '^guest$'
 }
 
+# `full` takes longer to build, so only when a test asks for it.
+lab_flavour() {
+	if grep -rqs -e '^# flavour: full' -e '--flavour full' "$ROOT/tests"; then
+		echo all
+	else
+		echo tiny
+	fi
+}
+
+# prepare_lab BUILD CTEST ARGUMENTS... - when there are guests among the selected tests.
+prepare_lab() {
+	local build=$1
+	shift
+	ctest --test-dir "$ROOT/build/$build" -N "$@" -L '^guest$' | grep -q 'Total Tests: 0' && return 0
+	need lab
+	"$ROOT/lab/build" --flavour "$(lab_flavour)" || die "the lab could not be built"
+}
+
 # run_tests PRESET [CTEST ARGUMENTS...] - the selected tests of a build that exists.
 run_tests() {
 	local build=$1 args=() junit
 	shift
 	junit=$ROOT/build/$build/junit-${#results[@]}.xml
 	mapfile -t args < <(selection)
+	prepare_lab "$build" "${args[@]}" "$@"
 	rm -f "$junit"
 	say "test $build"
 	ctest --test-dir "$ROOT/build/$build" --output-junit "$junit" --output-on-failure \
@@ -71,11 +90,13 @@ run_tests() {
 	results+=("$build=$junit")
 }
 
-# Keeps a line for each test and the output of those that failed; the rest is in the summary.
+# What ctest says that is neither a line for a test nor its output; the rest is in the summary.
+CHATTER='^(Internal ctest|Test project| *Start |Total Test time|Label Time Summary|Errors while|
+|Output from these tests|Use "--rerun-failed|The following tests|No tests were found|
+|[[:space:]]*[0-9]+ - .*\(.*\)$|[0-9]+% tests passed|.* = .* sec\*proc|$)'
+
 filter_ctest() {
-	grep -v -e '^The following tests' -e '^[[:space:]]*[0-9]* - .*(.*)$' -e '^Internal ctest' -e '^Test project' -e '^ *Start ' -e '^$' -e 'Total Test time' \
-		-e '^Label Time Summary' -e '= .* sec\*proc' -e '^Errors while running CTest' \
-		-e '% tests passed' -e '^Output from these tests' -e '^Use "--rerun-failed' || true
+	grep -Ev "${CHATTER//$'\n'|/}" || true
 }
 
 # A build that fails is a failure like any other: the rest still runs.
@@ -88,26 +109,6 @@ stage() {
 	fi
 }
 
-# `full` takes longer to build, so only when a test asks for it.
-lab_flavour() {
-	if grep -rqs -e '^# flavour: full' -e '--flavour full' "$ROOT/tests"; then
-		echo all
-	else
-		echo tiny
-	fi
-}
-
-# The lab of the guests, built before anything else: it tells early when it cannot be.
-prepare_lab() {
-	case " ${labels[*]} " in
-	*" guest "* | *" lab "* | "  ") ;;
-	*) return 0 ;;
-	esac
-	[ -z "$fast" ] || return 0
-	need lab
-	"$ROOT/lab/build" --flavour "$(lab_flavour)" || die "the lab could not be built"
-}
-
 all_stages() {
 	stage release -LE '^guest$'
 	stage asan -L '^(unit|driver|cli|fuzz)$'
@@ -115,13 +116,14 @@ all_stages() {
 	[ -z "$fast" ] || return 0
 	need fuzz
 	stage fuzz -L '^fuzz$'
-	run_tests release -L '^guest$'
+	stage release -L '^guest$'
 }
 
 main() {
 	parse "$@"
 	need build test
-	prepare_lab
+	# Who names tests wants these, not four builds.
+	[ $((${#names[@]} + ${#labels[@]})) -eq 0 ] || preset=${preset:-release}
 	if [ -n "$preset" ]; then
 		case $preset in
 		clang | fuzz) need fuzz ;;
