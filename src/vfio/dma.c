@@ -7,9 +7,10 @@
  * vfio_patience.dma at most. A client may have asked something of us at that moment, and QEMU
  * answers nothing before it has its own reply. So the stream is served meanwhile, in order: region
  * accesses and questions are executed (the device's register functions run inside its work;
- * guest_mem.h says so), while anything that takes memory, interrupts or state away ends the wait at
- * once: the access fails with -EIO, the request stays where it is, and the loop executes it when
- * the device's work has returned.
+ * guest_mem.h says so), and so are changes of eventfds, which every guest makes while its first
+ * interrupts arrive. Anything that takes memory or state away ends the wait at once: the access
+ * fails with -EIO, the request stays where it is, and the loop executes it when the device's work
+ * has returned.
  *
  * A reply that comes after its request was given up is recognised by its id, and dropped. After one
  * that ran out of time nothing is asked any more until the client has answered it.

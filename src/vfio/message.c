@@ -43,7 +43,7 @@ static const struct command {
         [VFIO_USER_GET_REGION_IO_FDS] = {"DEVICE_GET_REGION_IO_FDS", 16, 16, 0, true,
                                          handle_get_region_io_fds},
         [VFIO_USER_GET_IRQ_INFO] = {"DEVICE_GET_IRQ_INFO", 16, 16, 0, true, handle_get_irq_info},
-        [VFIO_USER_SET_IRQS] = {"DEVICE_SET_IRQS", 20, 20 + 2048, VFIO_USER_MAX_FDS, false,
+        [VFIO_USER_SET_IRQS] = {"DEVICE_SET_IRQS", 20, 20 + 2048, VFIO_USER_MAX_FDS, true,
                                 handle_set_irqs},
         [VFIO_USER_REGION_READ] = {"REGION_READ", 16, 16, 0, true, handle_region_read},
         [VFIO_USER_REGION_WRITE] = {"REGION_WRITE", 16, 16 + VFIO_USER_MAX_TRANSFER, 0, true,

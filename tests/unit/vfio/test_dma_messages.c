@@ -292,6 +292,44 @@ static void serves_registers_while_it_waits(void **state)
 	assert_int_equal(value, 0xabcdef);
 }
 
+/* A vector is connected, as it is when a guest moves it to another CPU. */
+static int event;
+
+static void client_connected(void)
+{
+	struct vfio_user_header header;
+
+	assert_int_equal(rig_receive(rig, &header, NULL, 0), 0);
+	assert_int_equal(header.command, VFIO_USER_SET_IRQS);
+	assert_int_equal(header.error, 0);
+	answer_dma(false);
+}
+
+static void client_connects(void)
+{
+	struct vfio_user_set_irqs irqs = {
+	        .argsz = 20, .flags = 0x24, .index = 2, .start = 3, .count = 1};
+
+	assert_true(take_request());
+	rig_send(rig, VFIO_USER_SET_IRQS, 0, &irqs, sizeof(irqs), &event, 1);
+	client = client_connected;
+}
+
+static void connects_vectors_while_it_waits(void **state)
+{
+	uint8_t got[16];
+
+	(void)state;
+	rig->server->dma.layout = DMA_LAYOUT_RIGHT;
+	event = eventfd(0, EFD_NONBLOCK);
+	pci_irq_raise(vfio_server_pci_irq(rig->server), 3);
+	client = client_connects;
+	assert_int_equal(guest_mem_read(mem, BASE, got, sizeof(got)), 0);
+	assert_memory_equal(got, guest, sizeof(got));
+	assert_int_equal(rig_signals(event), 1);
+	close(event);
+}
+
 /* A request that comes first: sent instead of an answer. */
 static uint16_t urgent_command;
 static uint8_t urgent_body[64];
@@ -360,7 +398,6 @@ static void gives_up_when_the_client_needs_an_answer(void **state)
 {
 	struct vfio_user_dma_unmap unmap = {.argsz = 24, .address = BASE, .size = SIZE};
 	struct vfio_user_dma_map map = {.argsz = 32, .flags = 3, .size = 4096};
-	struct vfio_user_set_irqs irqs = {.argsz = 20, .flags = 0x21, .index = 2};
 	struct {
 		struct vfio_user_region_access access;
 		uint32_t value;
@@ -376,7 +413,6 @@ static void gives_up_when_the_client_needs_an_answer(void **state)
 	expect_urgent(VFIO_USER_RESET, NULL, 0);
 	expect_urgent(VFIO_USER_DMA_MAP, &map, sizeof(map));
 	assert_int_equal(rig_unmap(rig, 0, 4096), 0);
-	expect_urgent(VFIO_USER_SET_IRQS, &irqs, sizeof(irqs));
 	expect_urgent(VFIO_USER_REGION_WRITE, &flr, 18);
 	expect_urgent(VFIO_USER_REGION_WRITE_MULTI, &multi, sizeof(multi));
 }
@@ -601,6 +637,7 @@ int main(void)
 	        TEST(keeps_to_the_clients_limit),
 	        TEST(fails_when_the_client_refuses),
 	        TEST(serves_registers_while_it_waits),
+	        TEST(connects_vectors_while_it_waits),
 	        TEST(gives_up_when_the_client_needs_an_answer),
 	        TEST(ends_the_client_after_the_work),
 	        TEST(ends_a_client_whose_answers_do_not_fit),
