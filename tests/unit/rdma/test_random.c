@@ -319,9 +319,8 @@ static bool lists_overlap(const struct rdma_sge *sge, unsigned count)
 
 static struct rdma_wr random_wr(struct world *w)
 {
-	static const enum rdma_opcode opcodes[] = {RDMA_SEND,      RDMA_SEND_IMM, RDMA_WRITE,
-	                                           RDMA_WRITE_IMM, RDMA_READ,     RDMA_CMP_SWAP,
-	                                           RDMA_FETCH_ADD};
+	static const uint8_t opcodes[] = {RDMA_SEND, RDMA_SEND_IMM, RDMA_WRITE,    RDMA_WRITE_IMM,
+	                                  RDMA_READ, RDMA_CMP_SWAP, RDMA_FETCH_ADD};
 	struct rdma_wr wr = {.wr_id = w->next_id++, .opcode = opcodes[pick(w, 7)]};
 	bool fetches =
 	        wr.opcode >= RDMA_READ && wr.opcode != RDMA_WRITE && wr.opcode != RDMA_WRITE_IMM;
