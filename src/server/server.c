@@ -27,6 +27,8 @@
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/bytes.h"
@@ -61,6 +63,66 @@ int server_refuse_socket(const char *option, const char *path, int cause, struct
 	                 "--%s %s: no socket can be made there (%s); give a path in a folder that "
 	                 "can be written to",
 	                 option, path, strerror(-cause));
+}
+
+/* ---- the name of the socket ---- */
+
+/* Where an inherited socket is bound, or nothing when it is half of a pair. */
+static void name_inherited(struct server *server, int fd)
+{
+	struct sockaddr_un address = {0};
+	socklen_t size = sizeof(address);
+
+	if (getsockname(fd, (struct sockaddr *)&address, &size) == 0 &&
+	    address.sun_family == AF_UNIX && address.sun_path[0] == '/')
+		snprintf(server->socket_name, sizeof(server->socket_name), "%.*s",
+		         (int)sizeof(address.sun_path), address.sun_path);
+	else
+		snprintf(server->socket_name, sizeof(server->socket_name), "fd:%d", fd);
+}
+
+static void name_path(struct server *server, const char *path)
+{
+	char folder[PATH_MAX];
+
+	if (path[0] == '/' || !getcwd(folder, sizeof(folder)))
+		snprintf(server->socket_name, sizeof(server->socket_name), "%s", path);
+	else
+		snprintf(server->socket_name, sizeof(server->socket_name), "%.*s/%s",
+		         SERVER_SOCKET_NAME_MAX - 120, folder, path);
+}
+
+/* Comes before anything is opened: an inherited descriptor that is not there would else be the
+ * number of something of ours. */
+static int open_name(struct server *server, struct error_text *error)
+{
+	const struct options *options = server->options;
+	int fd = (int)options->fd, type;
+	socklen_t size = sizeof(type);
+
+	if (!options->socket_path && getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) < 0)
+		return error_set(error, -errno,
+		                 "--fd %d: is not an open socket (%s); pass a listening or "
+		                 "connected UNIX stream socket",
+		                 fd, strerror(errno));
+	if (options->socket_path)
+		name_path(server, options->socket_path);
+	else
+		name_inherited(server, fd);
+	text_make_line(server->socket_name);
+	return 0;
+}
+
+static int open_mac(struct server *server, struct error_text *error)
+{
+	const struct option_mac *mac = &server->options->mac;
+
+	(void)error;
+	if (mac->given)
+		memcpy(server->mac, mac->address, sizeof(server->mac));
+	else
+		identity_mac(server->socket_name, server->mac);
+	return 0;
 }
 
 /* ---- log file ---- */
@@ -342,9 +404,17 @@ static const struct part {
 	int (*open)(struct server *server, struct error_text *error);
 	void (*close)(struct server *server);
 } parts[] = {
-        {open_log, close_log},       {open_loop, close_loop},   {open_signals, close_signals},
-        {open_wire, close_wire},     {open_tap, close_tap},     {open_vfio, close_vfio},
-        {open_device, close_device}, {open_stats, close_stats}, {open_control, close_control},
+        {open_name, NULL},
+        {open_mac, NULL},
+        {open_log, close_log},
+        {open_loop, close_loop},
+        {open_signals, close_signals},
+        {open_wire, close_wire},
+        {open_tap, close_tap},
+        {open_vfio, close_vfio},
+        {open_device, close_device},
+        {open_stats, close_stats},
+        {open_control, close_control},
         {open_socket, NULL},
 };
 
@@ -379,33 +449,6 @@ static void raise_descriptor_limit(void)
 	}
 }
 
-static void name_socket(struct server *server)
-{
-	const char *path = server->options->socket_path;
-	char folder[PATH_MAX];
-
-	if (!path)
-		snprintf(server->socket_name, sizeof(server->socket_name), "fd:%" PRIu64,
-		         server->options->fd);
-	else if (path[0] == '/' || !getcwd(folder, sizeof(folder)))
-		snprintf(server->socket_name, sizeof(server->socket_name), "%s", path);
-	else
-		snprintf(server->socket_name, sizeof(server->socket_name), "%.*s/%s",
-		         SERVER_SOCKET_NAME_MAX - 120, folder, path);
-	text_make_line(server->socket_name);
-}
-
-static void name_server(struct server *server)
-{
-	const struct option_mac *mac = &server->options->mac;
-
-	name_socket(server);
-	if (mac->given)
-		memcpy(server->mac, mac->address, sizeof(server->mac));
-	else
-		identity_mac(server->socket_name, server->mac);
-}
-
 static void log_start(const struct server *server)
 {
 	const struct ionic_profile *values = &server->values;
@@ -416,6 +459,10 @@ static void log_start(const struct server *server)
 	         server->options->tap ? server->options->tap : "none");
 	log_info("MAC address %s%s", text_mac_format(server->mac, mac),
 	         server->options->mac.given ? "" : " (made from host and socket)");
+	if (!server->options->mac.given && server->socket_name[0] != '/')
+		log_warn("every server on such an unnamed --fd has this MAC address: give --mac "
+		         "when "
+		         "there are several");
 	log_info("NIC profile %s", server_profile_text(server->profile, profile, sizeof(profile)));
 	if (values->intr_vectors < profile_full_vectors(values))
 		log_warn("queues.intr_vectors %" PRIu32 " is below 1 + queues.eth %" PRIu32
@@ -449,7 +496,6 @@ int server_run(const struct options *options, const struct nic_profile *profile,
 
 	server = (struct server){.options = options, .profile = profile, .signals.fd = -1};
 	profile_resolve(profile, &server.values);
-	name_server(&server);
 	raise_descriptor_limit();
 	failed = open_parts(&server, error);
 	return failed ? failed : serve(&server, error);

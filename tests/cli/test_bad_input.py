@@ -75,6 +75,11 @@ class BadInput(program.Test):
         with open("/dev/null", encoding="ascii") as file:
             self.refuses(["--fd", str(file.fileno())], "--fd", pass_fds=[file.fileno()])
 
+    def test_descriptors_that_were_not_passed(self):
+        """None of these may be taken for a descriptor that the server opens itself."""
+        for fd in range(3, 20):
+            self.refuses(["--fd", str(fd), "--control", "c", "-S", "f"], f"--fd {fd}:")
+
     def test_a_hostile_name_stays_one_line(self):
         self.refuses(["-s", "s", "a\nb\x1b[2J"], "a?b?[2J")
 

@@ -50,14 +50,15 @@ class Sockets(program.Test):
 
     def test_inherited_listening_socket(self):
         with socket.socket(socket.AF_UNIX) as listener:
-            listener.bind("inherited")
+            listener.bind(f"{self.folder}/inherited")
             listener.listen()
             fd = listener.fileno()
-            with program.Server("--fd", str(fd), pass_fds=[fd]) as server:
+            with program.Server("--fd", str(fd), "-v", pass_fds=[fd]) as server:
                 for _ in range(2):
                     with program.connect("inherited") as client:
                         program.attach(client)
                 self.assertEqual(server.stop(), 0)
+                self.assertIn(f"serves {self.folder}/inherited", server.process.stderr.read())
         self.assertTrue(os.path.exists("inherited"))  # it is not the server's to remove
 
     def test_inherited_connection_ends_with_its_client(self):
@@ -68,6 +69,7 @@ class Sockets(program.Test):
             program.attach(ours)
             ours.close()
             self.assertEqual(server.wait(), 0)
+            self.assertIn("give --mac", server.process.stderr.read())
 
     def test_closed_standard_descriptors_are_not_mistaken(self):
         """Started without 0, 1 and 2, no socket may become the server's stderr."""
