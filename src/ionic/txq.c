@@ -15,12 +15,14 @@
  *			messages, is copied to a flat buffer
  *	describe	offload notes. Of a TSO packet the headers are copied and made those of one
  *			large packet (spec 7.6), so that it crosses the wire in one piece
+ *	collect		the packet joins those that are sent at once: a port may take many for
+ *			the price of one
  *	send, count, complete
  *
  * Completions. The driver takes one completion for everything up to its index (spec 7.7), so one is
  * written for many packets: at the end of a run, or when TX_COMPLETE_BYTES have been sent since the
  * last one, so that the guest can go on while we do. Data has been read when it is written, because
- * a port has taken or dropped the frame when net_wire_send() returns.
+ * what was collected is sent before, and the wire has taken or dropped it when the call returns.
  *
  * Errors. Whatever a descriptor says, it is consumed and completed, in error if need be; a packet
  * that makes no sense moves tx_desc_data_error and a counter that says why. A ring that is full and
@@ -57,19 +59,32 @@ COUNTER(ionic_tx_link_down, "packets sent while the link was down");
 
 #define TX_FETCH          64   /* descriptors copied at once */
 #define TX_PACKET_DESCS   8192 /* 64 KiB in the smallest segments, NET_GSO_SIZE_MIN */
-#define TX_COMPLETE_BYTES (64 * 1024)
-#define TX_MAX_IOV        (NET_MAX_IOV - 1) /* one is for the copy of the headers */
+#define TX_COMPLETE_BYTES (256 * 1024)
+#define TX_IOV            (2 * NET_MAX_IOV) /* pieces of all packets that are sent at once */
 #define TCP_CSUM_OFFSET   16
 #define TCP_FLAGS_OFFSET  13
 #define TCP_FLAG_CWR      0x80
 #define IPV6_HEADER       40
 
+/* How a packet that is to be sent will be counted. */
+struct tx_count {
+	struct ionic_frame_facts facts; /* of the packet, or of each segment but the last */
+	uint32_t segments;
+	uint32_t last_size; /* of the last segment */
+};
+
 /* The workplace of all transmit queues of a device; nothing in it outlives a run. */
 struct ionic_txq_state {
 	struct ionic_txq_desc descs[TX_PACKET_DESCS + TX_FETCH];
-	struct iovec iov[NET_MAX_IOV]; /* [0] is for the headers, pieces begin at [1] */
-	uint8_t head[NET_HEAD_MAX];
-	uint8_t flat[NET_MAX_FRAME];
+
+	/* The packets that are sent at once. Each has its pieces in iov, in front of them a place
+	 * for the copy of its headers. */
+	struct net_frame frames[NET_MANY_MAX];
+	struct tx_count counts[NET_MANY_MAX];
+	uint8_t heads[NET_MANY_MAX][NET_HEAD_MAX];
+	int results[NET_MANY_MAX];
+	struct iovec iov[TX_IOV];
+	uint8_t flat[NET_MAX_FRAME]; /* of the last one, when it was copied */
 };
 
 struct tx_run {
@@ -78,6 +93,8 @@ struct tx_run {
 	struct ionic_txq_state *state;
 	/* Copies of the descriptors from queue->cons on are in state->descs[first..end). */
 	uint32_t first, end;
+	/* Packets collected, and pieces used by them. */
+	unsigned frames, iov_used;
 	/* Consumed, and not yet covered by a completion. */
 	uint32_t uncompleted;
 	size_t uncompleted_bytes;
@@ -86,17 +103,16 @@ struct tx_run {
 	size_t bytes;
 };
 
-/* A packet that is being made: its first descriptor, how many it has, and its pieces. */
+/* A packet that is being made: its descriptors, and its pieces. */
 struct tx_packet {
 	const struct ionic_txq_desc *descs;
 	uint32_t count;
+	struct iovec *iov; /* pieces begin at [1] */
 	unsigned iov_count;
 	size_t size;
 	bool flat; /* the pieces have been copied to state->flat */
-	struct net_frame frame;
-	struct ionic_frame_facts facts;
-	uint32_t segments;
-	uint32_t last_size; /* of the last segment */
+	struct net_frame *frame;
+	struct tx_count *counts;
 };
 
 int ionic_txq_create(struct ionic_dev *dev)
@@ -169,19 +185,77 @@ static int fetch(struct tx_run *run)
 	return (int)count;
 }
 
+/* ---- send ---- */
+
+static void count_sent(struct ionic_stats *stats, const struct tx_count *count)
+{
+	if (count->segments == 1)
+		ionic_stats_tx(stats, &count->facts);
+	else
+		ionic_stats_tx_segments(stats, &count->facts, count->segments, count->last_size);
+}
+
+static void count_drop(struct ionic_stats *stats, const struct tx_count *count)
+{
+	struct ionic_frame_facts last = count->facts;
+
+	last.size = count->last_size;
+	for (uint32_t i = 1; i < count->segments; i++)
+		ionic_stats_tx_drop(stats, &count->facts);
+	ionic_stats_tx_drop(stats, &last);
+}
+
+static void send_frames(struct tx_run *run)
+{
+	struct ionic_txq_state *state = run->state;
+
+	if (ionic_link_up(run->dev)) {
+		net_wire_send_many(&run->dev->port, state->frames, run->frames, state->results);
+		return;
+	}
+	counter_add(&ionic_tx_link_down, run->frames);
+	for (unsigned i = 0; i < run->frames; i++)
+		state->results[i] = -ENETDOWN;
+}
+
+/* Sends what was collected; of a device that was reset meanwhile, nothing. */
+static void flush(struct tx_run *run)
+{
+	struct ionic_txq_state *state = run->state;
+	struct ionic_stats *stats = &run->dev->stats;
+
+	if (run->frames > 0 && run->queue->enabled) {
+		send_frames(run);
+		for (unsigned i = 0; i < run->frames; i++) {
+			if (!state->results[i]) {
+				count_sent(stats, &state->counts[i]);
+				continue;
+			}
+			count_drop(stats, &state->counts[i]);
+			if (run->status == IONIC_RC_SUCCESS)
+				run->status = IONIC_RC_EIO;
+		}
+	}
+	run->frames = 0;
+	run->iov_used = 0;
+}
+
 /* ---- completion ---- */
 
+/* Everything that was consumed is done with. */
 static void complete(struct tx_run *run)
 {
 	struct ionic_queue *queue = run->queue;
+
+	flush(run);
+	if (run->uncompleted == 0 || !queue->enabled)
+		return;
 	struct ionic_txq_comp comp = {
 	        .status = (uint8_t)run->status,
 	        .comp_index = le16_make((uint16_t)((queue->cons - 1) & (queue->entries - 1))),
 	};
 	uint8_t raw[sizeof(comp)];
 
-	if (run->uncompleted == 0 || !queue->enabled)
-		return;
 	run->uncompleted = 0;
 	run->uncompleted_bytes = 0;
 	run->status = IONIC_RC_SUCCESS;
@@ -277,20 +351,20 @@ static void make_flat(struct tx_run *run, struct tx_packet *packet)
 {
 	struct ionic_txq_state *state = run->state;
 
-	iov_to_buf(state->iov + 1, packet->iov_count, 0, state->flat, packet->size);
+	iov_to_buf(packet->iov + 1, packet->iov_count, 0, state->flat, packet->size);
 	packet->flat = true;
 	packet->iov_count = 1;
-	state->iov[1] = (struct iovec){.iov_base = state->flat, .iov_len = packet->size};
+	packet->iov[1] = (struct iovec){.iov_base = state->flat, .iov_len = packet->size};
 	counter_inc(&ionic_tx_linearized);
 }
 
 /* Appends the COUNT pieces that stand behind the ones of the packet; merges what touches. */
-static void append_pieces(struct tx_run *run, struct tx_packet *packet, unsigned count)
+static void append_pieces(struct tx_packet *packet, unsigned count)
 {
-	struct iovec *next = run->state->iov + 1 + packet->iov_count;
+	struct iovec *next = packet->iov + 1 + packet->iov_count;
 
 	for (unsigned i = 0; i < count; i++) {
-		struct iovec *last = run->state->iov + packet->iov_count;
+		struct iovec *last = packet->iov + packet->iov_count;
 		struct iovec piece = next[i];
 
 		if (packet->iov_count > 0 &&
@@ -311,11 +385,11 @@ static int add_buffer(struct tx_run *run, struct tx_packet *packet, uint64_t add
 		return -EMSGSIZE;
 	if (!packet->flat) {
 		int pieces = guest_mem_map(run->dev->mem, addr, size, GUEST_READ,
-		                           state->iov + 1 + packet->iov_count,
-		                           TX_MAX_IOV - packet->iov_count);
+		                           packet->iov + 1 + packet->iov_count,
+		                           NET_MAX_IOV - 1 - packet->iov_count);
 
 		if (pieces >= 0) {
-			append_pieces(run, packet, (unsigned)pieces);
+			append_pieces(packet, (unsigned)pieces);
 			packet->size += size;
 			return 0;
 		}
@@ -326,7 +400,7 @@ static int add_buffer(struct tx_run *run, struct tx_packet *packet, uint64_t add
 	int error = read_guest(run, addr, state->flat + packet->size, size);
 
 	packet->size += size;
-	state->iov[1].iov_len = packet->size;
+	packet->iov[1].iov_len = packet->size;
 	return error;
 }
 
@@ -387,10 +461,10 @@ static uint16_t get16(const uint8_t *data)
 	return (uint16_t)(data[0] << 8 | data[1]);
 }
 
-/* Puts the copy of the first SIZE bytes in the place of the original. */
-static void replace_head(struct tx_run *run, struct tx_packet *packet, size_t size)
+/* Puts HEAD, a copy of the first SIZE bytes, in the place of the original. */
+static void replace_head(struct tx_packet *packet, uint8_t *head, size_t size)
 {
-	struct iovec *piece = run->state->iov + 1;
+	struct iovec *piece = packet->iov + 1;
 	size_t skip = size;
 
 	while (skip > 0 && skip >= piece->iov_len) {
@@ -403,9 +477,9 @@ static void replace_head(struct tx_run *run, struct tx_packet *packet, size_t si
 		piece->iov_len -= skip;
 	}
 	piece--;
-	*piece = (struct iovec){.iov_base = run->state->head, .iov_len = size};
-	packet->frame.iov = piece;
-	packet->frame.iov_count = packet->iov_count + 1;
+	*piece = (struct iovec){.iov_base = head, .iov_len = size};
+	packet->frame->iov = piece;
+	packet->frame->iov_count = packet->iov_count + 1;
 }
 
 /* Makes the headers those of one packet of the whole size: IP length and checksum, and the length
@@ -430,7 +504,7 @@ static bool complete_headers(struct tx_packet *packet, uint8_t *head,
 		put16(ip + 4, ip_size - IPV6_HEADER);
 	}
 	put16(tcp + TCP_CSUM_OFFSET, net_csum_fold(seed + (uint32_t)tcp_size));
-	packet->frame.gso_ecn = tcp[TCP_FLAGS_OFFSET] & TCP_FLAG_CWR;
+	packet->frame->gso_ecn = tcp[TCP_FLAGS_OFFSET] & TCP_FLAG_CWR;
 	return true;
 }
 
@@ -438,7 +512,7 @@ static bool complete_headers(struct tx_packet *packet, uint8_t *head,
 static void note_tso(struct tx_packet *packet, const struct net_headers *headers, uint16_t hdr_size,
                      uint16_t mss)
 {
-	struct net_frame *frame = &packet->frame;
+	struct net_frame *frame = packet->frame;
 	size_t payload = packet->size - hdr_size;
 
 	frame->csum_partial = true;
@@ -449,8 +523,9 @@ static void note_tso(struct tx_packet *packet, const struct net_headers *headers
 	frame->gso = headers->ip_version == 4 ? NET_GSO_TCPV4 : NET_GSO_TCPV6;
 	frame->gso_size = mss;
 	frame->hdr_size = hdr_size;
-	packet->segments = (uint32_t)((payload + mss - 1) / mss);
-	packet->last_size = (uint32_t)(hdr_size + payload - (packet->segments - 1) * (size_t)mss);
+	packet->counts->segments = (uint32_t)((payload + mss - 1) / mss);
+	packet->counts->last_size =
+	        (uint32_t)(hdr_size + payload - (packet->counts->segments - 1) * (size_t)mss);
 }
 
 static enum ionic_status describe_tso(struct tx_run *run, struct tx_packet *packet)
@@ -458,19 +533,19 @@ static enum ionic_status describe_tso(struct tx_run *run, struct tx_packet *pack
 	const struct ionic_txq_desc *desc = &packet->descs[0];
 	uint16_t hdr_size = le16_get(desc->csum_start_or_hdr_len);
 	uint16_t mss = le16_get(desc->csum_offset_or_mss);
-	uint8_t *head = run->state->head;
+	uint8_t *head = run->state->heads[run->frames];
 	struct net_headers headers;
 
 	if (hdr_size > NET_HEAD_MAX - NET_VLAN_HEADER || hdr_size > packet->size ||
 	    mss < NET_GSO_SIZE_MIN)
 		return refuse(run, &ionic_tx_bad_tso);
-	iov_to_buf(packet->frame.iov, packet->frame.iov_count, 0, head, hdr_size);
+	iov_to_buf(packet->frame->iov, packet->frame->iov_count, 0, head, hdr_size);
 	net_headers_parse(head, hdr_size, &headers);
 	if (headers.payload_offset != hdr_size || headers.protocol != IPPROTO_TCP ||
 	    !complete_headers(packet, head, &headers))
 		return refuse(run, &ionic_tx_bad_tso);
 	note_tso(packet, &headers, hdr_size, mss);
-	replace_head(run, packet, hdr_size);
+	replace_head(packet, head, hdr_size);
 	return IONIC_RC_SUCCESS;
 }
 
@@ -483,9 +558,9 @@ static enum ionic_status describe_csum(struct tx_run *run, struct tx_packet *pac
 
 	if (start < NET_ETH_HEADER || end > packet->size || end > NET_HEAD_MAX - NET_VLAN_HEADER)
 		return refuse(run, &ionic_tx_bad_csum);
-	packet->frame.csum_partial = true;
-	packet->frame.csum_start = start;
-	packet->frame.csum_offset = offset;
+	packet->frame->csum_partial = true;
+	packet->frame->csum_start = start;
+	packet->frame->csum_offset = offset;
 	return IONIC_RC_SUCCESS;
 }
 
@@ -493,8 +568,9 @@ static enum ionic_status describe_csum(struct tx_run *run, struct tx_packet *pac
 static void note_facts(struct tx_packet *packet)
 {
 	uint8_t head[NET_ETH_HEADER + NET_VLAN_HEADER] = {0};
-	const struct net_frame *frame = &packet->frame;
-	struct ionic_frame_facts *facts = &packet->facts;
+	const struct net_frame *frame = packet->frame;
+	struct tx_count *count = packet->counts;
+	struct ionic_frame_facts *facts = &count->facts;
 
 	iov_to_buf(frame->iov, frame->iov_count, 0, head, sizeof(head));
 	memcpy(facts->dst, head, sizeof(facts->dst));
@@ -509,7 +585,7 @@ static void note_facts(struct tx_packet *packet)
 	facts->size = tag + (uint32_t)(frame->gso == NET_GSO_NONE
 	                                       ? frame->size
 	                                       : (size_t)frame->hdr_size + frame->gso_size);
-	packet->last_size = packet->segments == 1 ? facts->size : packet->last_size + tag;
+	count->last_size = count->segments == 1 ? facts->size : count->last_size + tag;
 }
 
 static enum ionic_status describe(struct tx_run *run, struct tx_packet *packet)
@@ -520,9 +596,9 @@ static enum ionic_status describe(struct tx_run *run, struct tx_packet *packet)
 
 	if (packet->size < NET_ETH_HEADER)
 		return refuse(run, &ionic_tx_bad_size);
-	packet->segments = 1;
-	packet->frame = (struct net_frame){
-	        .iov = run->state->iov + 1,
+	*packet->counts = (struct tx_count){.segments = 1};
+	*packet->frame = (struct net_frame){
+	        .iov = packet->iov + 1,
 	        .iov_count = packet->iov_count,
 	        .size = packet->size,
 	        .vlan = IONIC_TXQ_FLAGS(cmd) & IONIC_TXQ_VLAN,
@@ -535,41 +611,8 @@ static enum ionic_status describe(struct tx_run *run, struct tx_packet *packet)
 	if (status)
 		return status;
 	note_facts(packet);
-	if (packet->facts.size > ionic_max_frame(run->dev))
+	if (packet->counts->facts.size > ionic_max_frame(run->dev))
 		return refuse(run, &ionic_tx_bad_size);
-	return IONIC_RC_SUCCESS;
-}
-
-/* ---- submit ---- */
-
-static void count_drop(struct ionic_stats *stats, const struct tx_packet *packet)
-{
-	struct ionic_frame_facts last = packet->facts;
-
-	last.size = packet->last_size;
-	for (uint32_t i = 1; i < packet->segments; i++)
-		ionic_stats_tx_drop(stats, &packet->facts);
-	ionic_stats_tx_drop(stats, &last);
-}
-
-static enum ionic_status submit(struct tx_run *run, const struct tx_packet *packet)
-{
-	struct ionic_dev *dev = run->dev;
-
-	if (!ionic_link_up(dev)) {
-		counter_inc(&ionic_tx_link_down);
-		count_drop(&dev->stats, packet);
-		return IONIC_RC_EIO;
-	}
-	if (net_wire_send(&dev->port, &packet->frame)) {
-		count_drop(&dev->stats, packet);
-		return IONIC_RC_EIO;
-	}
-	if (packet->segments == 1)
-		ionic_stats_tx(&dev->stats, &packet->facts);
-	else
-		ionic_stats_tx_segments(&dev->stats, &packet->facts, packet->segments,
-		                        packet->last_size);
 	return IONIC_RC_SUCCESS;
 }
 
@@ -590,10 +633,35 @@ static bool have_desc(struct tx_run *run)
 	return false;
 }
 
+/* A place for the next packet among those that are sent at once. */
+static struct tx_packet start_packet(struct tx_run *run)
+{
+	struct ionic_txq_state *state = run->state;
+
+	if (run->frames == NET_MANY_MAX || run->iov_used > TX_IOV - NET_MAX_IOV)
+		flush(run);
+	return (struct tx_packet){
+	        .iov = state->iov + run->iov_used,
+	        .frame = &state->frames[run->frames],
+	        .counts = &state->counts[run->frames],
+	};
+}
+
+/* The packet is ready and joins the others. */
+static void collect(struct tx_run *run, const struct tx_packet *packet)
+{
+	const struct net_frame *frame = packet->frame;
+
+	run->frames++;
+	run->iov_used = (unsigned)(frame->iov + frame->iov_count - run->state->iov);
+	if (packet->flat)
+		flush(run); /* the next one may need the buffer */
+}
+
 /* One packet. Returns false when the rest of the ring has to wait for the guest. */
 static bool transmit(struct tx_run *run)
 {
-	struct tx_packet packet = {0};
+	struct tx_packet packet = start_packet(run);
 	enum ionic_status status = IONIC_RC_EINVAL;
 
 	if (!have_desc(run))
@@ -608,7 +676,7 @@ static bool transmit(struct tx_run *run)
 		if (!status)
 			status = describe(run, &packet);
 		if (!status)
-			status = submit(run, &packet);
+			collect(run, &packet);
 		break;
 	case TX_BAD:
 		break;

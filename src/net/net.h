@@ -31,6 +31,9 @@
 #define NET_MAX_IOV  256
 #define NET_PORT_IOV (NET_MAX_IOV + 2)
 
+/* Frames that are sent at once, at most. */
+#define NET_MANY_MAX 32
+
 /* The switch changes headers in a copy of this size; a checksum field or a TCP header that ends
  * later is refused. Ethernet, two tags, IPv6 with extensions, TCP with options: 142 without the
  * extensions; tunnels with both headers stay below 300. */
@@ -81,6 +84,10 @@ struct net_port_ops {
 	/* Takes the frame, which is only lent. Returns 0, or a negative errno when it was dropped:
 	 * -ENOBUFS no room, -ENETDOWN nobody listens, -EMSGSIZE too large, -EIO the host failed. */
 	int (*deliver)(struct net_port *port, const struct net_frame *frame);
+	/* As deliver for each of COUNT frames (at most NET_MANY_MAX) in their order, and sets their
+	 * results. Optional, for ports that are cheaper by the dozen. */
+	void (*deliver_many)(struct net_port *port, const struct net_frame *frames, unsigned count,
+	                     int *results);
 	/* Somebody else's ability to take offloads changed; see net_wire_peer_offloads(). Optional.
 	 */
 	void (*peers_changed)(struct net_port *port);
@@ -116,6 +123,10 @@ unsigned net_wire_peer_offloads(const struct net_port *port);
  * not fit its content.
  */
 int net_wire_send(struct net_port *port, const struct net_frame *frame);
+
+/* As net_wire_send() for each of COUNT frames (at most NET_MANY_MAX) in their order. */
+void net_wire_send_many(struct net_port *port, const struct net_frame *frames, unsigned count,
+                        int *results);
 
 /* ---- headers, hashes, sums ---- */
 

@@ -13,8 +13,12 @@
  * notes of struct net_frame in both directions: a TCP packet of 64 KiB crosses in one system call,
  * and neither side fills a checksum that the other does not need.
  *
- *	to the host	one writev: header, then the sender's own pieces
- *	from the host	one readv: header, then a buffer for the largest frame; net_wire_send()
+ *	to the host	header, then the sender's own pieces, written at once
+ *	from the host	header, then a buffer for the largest frame; net_wire_send()
+ *
+ * A frame is a read or a write of its own: the tun driver has no others. Several of them go in one
+ * system call when there are several (batch.h): what a sender gives at once, and on the way in a
+ * window of reads that doubles while it is filled and shrinks to what was there.
  *
  * The host is always asked for large packets, whatever the ports behind the wire take: cutting one
  * here costs a fraction of the system calls that its segments would take.
@@ -44,6 +48,7 @@
 #include "base/counter.h"
 #include "base/iov.h"
 #include "base/log.h"
+#include "net/batch.h"
 #include "net/link.h"
 #include "net/net_internal.h"
 
@@ -59,6 +64,8 @@ COUNTER(net_tap_gone, "TAP interfaces that were deleted while in use");
 #define TAP_VNET_HEADER  10 /* struct virtio_net_hdr, without the count of merged buffers */
 #define TAP_BUDGET       64 /* frames of a run, over all queues */
 #define TAP_BUDGET_BYTES (1024 * 1024)
+#define TAP_WINDOW_MAX   16  /* reads at once */
+#define TAP_PIECES       512 /* of the frames that are written at once, headers included */
 
 #define TAP_OFFLOADS (NET_OFFLOAD_CSUM | NET_OFFLOAD_TSO4 | NET_OFFLOAD_TSO6)
 
@@ -88,7 +95,17 @@ struct net_tap {
 	unsigned next_queue; /* where the next run begins to read */
 	bool gone;
 	char ifname[IFNAMSIZ];
-	uint8_t buffer[NET_MAX_FRAME + 1]; /* one more: a frame that fills it was too long */
+	struct net_batch *batch;
+
+	/* Frames on their way to the host, for the length of a call. */
+	struct iovec pieces[TAP_PIECES];
+	struct vnet_header vnets[NET_MANY_MAX];
+
+	/* Frames on their way from it. One byte more: a frame that fills the buffer was too long.
+	 */
+	unsigned window; /* reads at once */
+	struct vnet_header rx_vnets[TAP_WINDOW_MAX];
+	uint8_t buffers[TAP_WINDOW_MAX][NET_MAX_FRAME + 1];
 };
 
 /* ---- to the host ---- */
@@ -154,42 +171,78 @@ static int write_error(int error)
 	}
 }
 
-static int tap_deliver(struct net_port *port, const struct net_frame *frame)
+/* The write of a frame, with its pieces in IOV, which has room for one more. */
+static struct net_batch_op frame_op(const struct net_tap *tap, const struct net_frame *frame,
+                                    struct vnet_header *vnet, struct iovec *iov)
 {
-	struct net_tap *tap = container_of(port, struct net_tap, port);
-	struct iovec iov[NET_PORT_IOV + 1];
-	struct vnet_header vnet;
-	ssize_t written;
-
-	if (tap->gone)
-		return write_error(ENETDOWN);
-	put_notes(frame, &vnet);
 	assert(frame->iov_count <= NET_PORT_IOV);
-	iov[0] = (struct iovec){.iov_base = &vnet, .iov_len = sizeof(vnet)};
+	put_notes(frame, vnet);
+	iov[0] = (struct iovec){.iov_base = vnet, .iov_len = sizeof(*vnet)};
 	memcpy(iov + 1, frame->iov, frame->iov_count * sizeof(*iov));
-	int fd = tap->queues[choose_queue(tap, frame)].source.fd;
-
-	do
-		written = writev(fd, iov, (int)frame->iov_count + 1);
-	while (written < 0 && errno == EINTR);
-	return written < 0 ? write_error(errno) : 0;
+	return (struct net_batch_op){.fd = tap->queues[choose_queue(tap, frame)].source.fd,
+	                             .iov = iov,
+	                             .iov_count = frame->iov_count + 1};
 }
 
-static const struct net_port_ops tap_port_ops = {.deliver = tap_deliver};
+static int write_result(const struct net_batch_op *op)
+{
+	return op->result < 0 ? write_error((int)-op->result) : 0;
+}
+
+/* Writes the frames up to the first that has no room in the pieces. Returns how many. */
+static unsigned write_some(struct net_tap *tap, const struct net_frame *frames, unsigned count,
+                           int *results)
+{
+	struct net_batch_op ops[NET_MANY_MAX];
+	unsigned used = 0, taken = 0;
+
+	while (taken < count && frames[taken].iov_count + 1 <= TAP_PIECES - used) {
+		ops[taken] = frame_op(tap, &frames[taken], &tap->vnets[taken], tap->pieces + used);
+		used += ops[taken].iov_count;
+		taken++;
+	}
+	net_batch_write(tap->batch, ops, taken);
+	for (unsigned i = 0; i < taken; i++)
+		results[i] = write_result(&ops[i]);
+	return taken;
+}
+
+static void tap_deliver_many(struct net_port *port, const struct net_frame *frames, unsigned count,
+                             int *results)
+{
+	struct net_tap *tap = container_of(port, struct net_tap, port);
+
+	for (unsigned i = 0; i < count;) {
+		if (tap->gone)
+			results[i++] = write_error(ENETDOWN);
+		else
+			i += write_some(tap, frames + i, count - i, results + i);
+	}
+}
+
+static int tap_deliver(struct net_port *port, const struct net_frame *frame)
+{
+	int result;
+
+	tap_deliver_many(port, frame, 1, &result);
+	return result;
+}
+
+static const struct net_port_ops tap_port_ops = {.deliver = tap_deliver,
+                                                 .deliver_many = tap_deliver_many};
 
 /* ---- from the host ---- */
 
 /* The size of the headers of a large packet. The kernel's own number is a hint for allocation. */
-static size_t header_size(const struct net_tap *tap, size_t size, size_t csum_start)
+static size_t header_size(const uint8_t *bytes, size_t size, size_t csum_start)
 {
 	if (size < csum_start || size - csum_start < NET_TCP_HEADER)
 		return 0;
-	return csum_start + (size_t)(tap->buffer[csum_start + 12] >> 4) * 4;
+	return csum_start + (size_t)(bytes[csum_start + 12] >> 4) * 4;
 }
 
-/* Reads the notes that came with a frame of SIZE bytes. Returns false when they make no sense. */
-static bool take_notes(const struct net_tap *tap, const struct vnet_header *vnet,
-                       struct net_frame *frame)
+/* Reads the notes that came with a frame. Returns false when they make no sense. */
+static bool take_notes(const struct vnet_header *vnet, struct net_frame *frame)
 {
 	if (vnet->flags & VIRTIO_NET_HDR_F_NEEDS_CSUM) {
 		frame->csum_partial = true;
@@ -211,16 +264,19 @@ static bool take_notes(const struct net_tap *tap, const struct vnet_header *vnet
 	}
 	frame->gso_size = le16_get(vnet->gso_size);
 	frame->gso_ecn = vnet->gso_type & VIRTIO_NET_HDR_GSO_ECN;
-	frame->hdr_size = (uint16_t)header_size(tap, frame->size, frame->csum_start);
+	frame->hdr_size =
+	        (uint16_t)header_size(frame->iov[0].iov_base, frame->size, frame->csum_start);
 	return frame->hdr_size != 0;
 }
 
-static void receive(struct net_tap *tap, const struct vnet_header *vnet, size_t size)
+/* A frame of SIZE bytes is in buffer INDEX. */
+static void receive(struct net_tap *tap, unsigned index, size_t size)
 {
-	struct iovec iov = {.iov_base = tap->buffer, .iov_len = size};
+	struct iovec iov = {.iov_base = tap->buffers[index], .iov_len = size};
 	struct net_frame frame = {.iov = &iov, .iov_count = 1, .size = size};
 
-	if (size < NET_ETH_HEADER || size > NET_MAX_FRAME || !take_notes(tap, vnet, &frame)) {
+	if (size < NET_ETH_HEADER || size > NET_MAX_FRAME ||
+	    !take_notes(&tap->rx_vnets[index], &frame)) {
 		counter_inc(&net_tap_rx_bad);
 		return;
 	}
@@ -242,52 +298,81 @@ static void tap_lost(struct net_tap *tap)
 	}
 }
 
-/* Reads one frame. Returns its size with the header, or 0 when there is none. */
-static size_t read_frame(struct tap_queue *queue)
+/* A read that brought no frame. */
+static void read_failed(struct net_tap *tap, ssize_t result)
+{
+	if (result == -EBADFD)
+		tap_lost(tap);
+	else if (result != -EAGAIN)
+		counter_inc(&net_tap_rx_failed);
+}
+
+/* Reads up to COUNT frames of a queue and sends them on. Returns how many; *BYTES is added to. */
+static unsigned read_frames(struct tap_queue *queue, unsigned count, size_t *bytes)
 {
 	struct net_tap *tap = queue->tap;
-	struct vnet_header vnet;
-	struct iovec iov[2] = {
-	        {.iov_base = &vnet, .iov_len = sizeof(vnet)},
-	        {.iov_base = tap->buffer, .iov_len = sizeof(tap->buffer)},
-	};
-	ssize_t size = readv(queue->source.fd, iov, 2);
+	struct net_batch_op ops[TAP_WINDOW_MAX];
+	struct iovec iov[TAP_WINDOW_MAX][2];
+	unsigned frames = 0;
 
-	if (size < (ssize_t)sizeof(vnet)) {
-		queue->readable = false; /* level triggered: it comes back when there is more */
-		if (size < 0 && errno == EBADFD)
-			tap_lost(tap);
-		else if (size >= 0 || (errno != EAGAIN && errno != EINTR))
-			counter_inc(&net_tap_rx_failed);
-		return 0;
+	for (unsigned i = 0; i < count; i++) {
+		iov[i][0] = (struct iovec){&tap->rx_vnets[i], sizeof(tap->rx_vnets[i])};
+		iov[i][1] = (struct iovec){tap->buffers[i], sizeof(tap->buffers[i])};
+		ops[i] = (struct net_batch_op){
+		        .fd = queue->source.fd, .iov = iov[i], .iov_count = 2};
 	}
-	receive(tap, &vnet, (size_t)size - sizeof(vnet));
-	return (size_t)size;
+	net_batch_read(tap->batch, ops, count);
+	for (unsigned i = 0; i < count; i++) {
+		if (ops[i].result < (ssize_t)sizeof(struct vnet_header)) {
+			read_failed(tap, ops[i].result);
+			continue;
+		}
+		receive(tap, i, (size_t)ops[i].result - sizeof(struct vnet_header));
+		*bytes += (size_t)ops[i].result;
+		frames++;
+	}
+	return frames;
+}
+
+/* One window of reads. Returns the number of frames; the queue stays readable when it was full. */
+static unsigned read_window(struct tap_queue *queue, unsigned budget, size_t *bytes)
+{
+	struct net_tap *tap = queue->tap;
+	unsigned count = tap->window < budget ? tap->window : budget;
+	unsigned frames = read_frames(queue, count, bytes);
+
+	/* After a single read nothing is known about the next. The descriptor is level triggered:
+	 * the loop, which is asked anyway, knows, and an idle line is not read twice a frame. */
+	if (frames < count || count == 1)
+		queue->readable = false;
+	if (frames < count)
+		tap->window = frames ? frames : 1;
+	else if (tap->window < TAP_WINDOW_MAX)
+		tap->window *= 2;
+	if (tap->window > TAP_WINDOW_MAX)
+		tap->window = TAP_WINDOW_MAX;
+	return frames;
 }
 
 /* Takes turns among the readable queues until they are empty or the budget is spent. */
 static void tap_run(struct loop_work *work)
 {
 	struct net_tap *tap = container_of(work, struct net_tap, work);
+	unsigned frames = 0, idle = 0;
 	size_t bytes = 0;
-	unsigned idle = 0;
 
-	for (unsigned frames = 0; frames < TAP_BUDGET && bytes < TAP_BUDGET_BYTES;) {
+	while (idle < tap->queue_count) {
 		struct tap_queue *queue = &tap->queues[tap->next_queue];
-		size_t size = queue->readable ? read_frame(queue) : 0;
 
-		if (size > 0) {
-			frames++;
-			bytes += size;
-			idle = 0;
-			continue;
-		}
-		tap->next_queue = (tap->next_queue + 1) % tap->queue_count;
-		if (++idle >= tap->queue_count)
+		if (frames >= TAP_BUDGET || bytes >= TAP_BUDGET_BYTES) {
+			loop_schedule(tap->loop, &tap->work);
 			return;
+		}
+		if (queue->readable)
+			frames += read_window(queue, TAP_BUDGET - frames, &bytes);
+		idle = queue->readable ? 0 : idle + 1;
+		tap->next_queue = (tap->next_queue + 1) % tap->queue_count;
 	}
-	tap->next_queue = (tap->next_queue + 1) % tap->queue_count;
-	loop_schedule(tap->loop, &tap->work);
 }
 
 static void tap_ready(struct loop_source *source, uint32_t events)
@@ -391,8 +476,14 @@ int net_tap_open(struct loop *loop, struct net_wire *wire, const char *ifname, u
 
 	if (!tap)
 		return -ENOMEM;
+	tap->batch = net_batch_create();
+	if (!tap->batch) {
+		free(tap);
+		return -ENOMEM;
+	}
 	strcpy(tap->ifname, ifname);
 	tap->loop = loop;
+	tap->window = 1;
 	tap->work.run = tap_run;
 	tap->port =
 	        (struct net_port){.name = "host", .ops = &tap_port_ops, .offloads = TAP_OFFLOADS};
@@ -419,5 +510,6 @@ void net_tap_close(struct net_tap *tap)
 		loop_remove(tap->loop, &tap->queues[i].source);
 		close(tap->queues[i].source.fd);
 	}
+	net_batch_destroy(tap->batch);
 	free(tap);
 }

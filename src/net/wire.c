@@ -411,15 +411,22 @@ static int forward(struct net_wire *wire, unsigned from, const struct net_frame 
 	return deliver_to(wire->ports[to], frame);
 }
 
+/* Counts and returns false when the frame is not one. */
+static bool frame_valid(const struct net_frame *frame)
+{
+	assert(frame->size <= iov_size(frame->iov, frame->iov_count));
+	if (notes_within(frame))
+		return true;
+	counter_inc(&net_wire_bad_notes);
+	return false;
+}
+
 int net_wire_send(struct net_port *port, const struct net_frame *frame)
 {
 	struct net_wire *wire = port->wire;
 
-	assert(frame->size <= iov_size(frame->iov, frame->iov_count));
-	if (!notes_within(frame)) {
-		counter_inc(&net_wire_bad_notes);
+	if (!frame_valid(frame))
 		return -EBADMSG;
-	}
 	if (!wire || wire->port_count < 2) {
 		counter_inc(&net_wire_discarded);
 		return 0;
@@ -433,4 +440,44 @@ int net_wire_send(struct net_port *port, const struct net_frame *frame)
 
 	wire->depth--;
 	return result;
+}
+
+/* The other end of a cable that takes frames by the dozen, or NULL. */
+static struct net_port *many_taker(const struct net_port *port)
+{
+	struct net_wire *wire = port->wire;
+
+	if (!wire || wire->port_count != 2 || wire->depth == WIRE_DEPTH_MAX)
+		return NULL;
+	for (unsigned i = 0; i < WIRE_PORTS; i++) {
+		struct net_port *other = wire->ports[i];
+
+		if (other && other != port)
+			return other->ops->deliver_many ? other : NULL;
+	}
+	return NULL;
+}
+
+void net_wire_send_many(struct net_port *port, const struct net_frame *frames, unsigned count,
+                        int *results)
+{
+	struct net_port *taker = many_taker(port);
+
+	assert(count <= NET_MANY_MAX);
+	for (unsigned i = 0; i < count;) {
+		unsigned run = i; /* of frames that cross as they are */
+
+		while (taker && run < count && !(frame_needs(&frames[run]) & ~taker->offloads) &&
+		       frame_valid(&frames[run]))
+			run++;
+		if (run - i > 1) {
+			port->wire->depth++;
+			taker->ops->deliver_many(taker, frames + i, run - i, results + i);
+			port->wire->depth--;
+			i = run;
+		} else {
+			results[i] = net_wire_send(port, &frames[i]);
+			i++;
+		}
+	}
 }

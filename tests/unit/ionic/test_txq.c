@@ -329,6 +329,10 @@ static void post_segment(struct tso *tso, size_t size, unsigned flags)
 	struct ionic_sg_elem sg[IONIC_TXQ_SG_MAX];
 	unsigned pieces = (unsigned)rand() % (IONIC_TXQ_SG_MAX + 1);
 	size_t first = pieces ? 1 + (size_t)rand() % size : size;
+
+	if (flags & IONIC_TXQ_TSO_SOT && pieces &&
+	    rand() % 2) /* the headers alone, or part of them */
+		first = rand() % 2 ? tso->frame->payload : 1 + (size_t)rand() % 40;
 	size_t left = size - first;
 	struct rig_desc desc = {
 	        .opcode = IONIC_TXQ_TSO,
@@ -462,6 +466,49 @@ static void test_tso_crosses_in_one_piece(void **state)
 		assert_true(rig->host.last.csum_partial && rig->host.last.gso_ecn);
 	}
 	assert_int_equal(rig_lif_stat(rig, IONIC_LIF_TX_UCAST_BYTES + 1), 2 * 45);
+}
+
+static struct frame_spec burst_specs[8];
+static unsigned burst_packet, burst_segment;
+
+static void check_burst(struct rig_port *port, const struct net_frame *frame)
+{
+	static struct frame expected;
+
+	if (!frame_segment(&burst_specs[burst_packet], tso_mss, burst_segment, &expected)) {
+		burst_segment = 0;
+		assert_true(frame_segment(&burst_specs[++burst_packet], tso_mss, 0, &expected));
+	}
+	burst_segment++;
+	assert_int_equal(frame->size, expected.size);
+	assert_memory_equal(port->bytes, expected.bytes, expected.size);
+}
+
+/* Packets that are sent at once must not get into each other's pieces. */
+static void test_tso_burst(void **state)
+{
+	struct rig *rig = *state;
+	static struct frame template;
+
+	rig->host.then = check_burst;
+	tso_mss = 2000;
+	for (unsigned round = 0; round < 50; round++) {
+		uint64_t memory = rig->memory;
+
+		for (unsigned i = 0; i < 8; i++) {
+			struct tso tso = {.rig = rig, .frame = &template, .mss = 2000, .gap = 20};
+
+			burst_specs[i] = random_tso();
+			burst_specs[i].payload = 1 + (size_t)rand() % 4000;
+			make_template(&burst_specs[i], &template);
+			rig->memory = memory + i * (RIG_MEMORY / 8);
+			post_packet(&tso);
+		}
+		rig->memory = memory;
+		burst_packet = burst_segment = 0;
+		rig_tx_ring(rig, 0);
+		assert_int_equal(burst_packet, 7);
+	}
 }
 
 /* More pieces than a frame may have: copied, and right all the same. */
@@ -804,6 +851,7 @@ int main(void)
 	        txq_test(test_disabled_queue_waits),
 	        txq_test(test_tso_matches_naive_segments),
 	        txq_test(test_tso_crosses_in_one_piece),
+	        txq_test(test_tso_burst),
 	        txq_test(test_tso_of_many_pieces),
 	        txq_test(test_tso_waits_for_its_end),
 	        txq_test(test_tso_of_one_segment),

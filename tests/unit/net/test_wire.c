@@ -489,6 +489,68 @@ static void test_notes_that_do_not_fit(void **state)
 	assert_int_equal(b->frames, 0);
 }
 
+/* ---- many at once ---- */
+
+static unsigned many_calls;
+
+static void sink_deliver_many(struct net_port *port, const struct net_frame *frames, unsigned count,
+                              int *results)
+{
+	many_calls++;
+	assert_true(count > 1 && count <= NET_MANY_MAX);
+	for (unsigned i = 0; i < count; i++)
+		results[i] = sink_deliver(port, &frames[i]);
+}
+
+static const struct net_port_ops many_ops = {.deliver = sink_deliver,
+                                             .deliver_many = sink_deliver_many};
+
+static void check_order(struct sink *sink, const struct net_frame *frame)
+{
+	(void)frame;
+	assert_int_equal(sink->bytes[30], sink->frames - 1);
+	sink->result = sink->frames == 3 ? -ENOBUFS : 0;
+}
+
+/* Frames that the port does not take as they are go one by one, and none overtakes another. */
+static void test_many_at_once(void **state)
+{
+	struct setup *setup = *state;
+	struct sink *a = add_sink(setup, 0), *b = add_sink(setup, NET_OFFLOAD_CSUM);
+	uint8_t bytes[10][60] = {0};
+	struct iovec iov[10];
+	struct net_frame frames[10] = {0};
+	int results[10];
+
+	b->port.ops = &many_ops;
+	b->then = check_order;
+	many_calls = 0;
+	for (unsigned i = 0; i < 10; i++) {
+		bytes[i][0] = 0xff; /* to a group */
+		bytes[i][30] = (uint8_t)i;
+		iov[i] = (struct iovec){bytes[i], 60};
+		frames[i] = (struct net_frame){.iov = &iov[i], .iov_count = 1, .size = 60};
+	}
+	frames[5].vlan = true;
+	bytes[5][26] = 5;    /* in its place once the tag is in */
+	frames[8].size = 10; /* not a frame */
+	net_wire_send_many(&a->port, frames, 8, results);
+	for (unsigned i = 0; i < 8; i++)
+		assert_int_equal(results[i], i == 2 ? -ENOBUFS : 0);
+	assert_int_equal(many_calls, 2);
+	b->frames = 9;
+	b->then = NULL;
+	b->result = 0;
+	net_wire_send_many(&a->port, frames + 8, 2, results);
+	assert_int_equal(results[0], -EBADMSG);
+	assert_int_equal(results[1], 0);
+	add_sink(setup, 0); /* a switch now */
+	many_calls = 0;
+	net_wire_send_many(&a->port, frames, 4, results);
+	assert_int_equal(many_calls, 0);
+	assert_int_equal(setup->sinks[2].frames, 4);
+}
+
 #define wire_test(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -510,6 +572,7 @@ int main(void)
 	        wire_test(test_segments_for_a_port_that_sums),
 	        wire_test(test_large_packet_crosses_whole),
 	        wire_test(test_notes_that_do_not_fit),
+	        wire_test(test_many_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
