@@ -13,7 +13,7 @@
 #include <string.h>
 
 /* Host pieces that one translation may give; more are asked for in smaller runs. */
-#define SPAN_PIECES 8
+#define SPAN_PIECES 16
 
 /* For memory that can only be copied, at both ends. */
 #define BOUNCE_SIZE 4096
@@ -41,6 +41,7 @@ void rdma_cursor_seek(struct rdma_cursor *cursor, const struct rdma_sge *sge, ui
 	cursor->sge = sge;
 	cursor->sge_left = count;
 	cursor->offset = offset;
+	cursor->valid = 0;
 	cursor->failed = false;
 }
 
@@ -50,10 +51,16 @@ static int cursor_refuse(struct rdma_cursor *cursor)
 	return -EACCES;
 }
 
-static bool cursor_resolve(const struct rdma_cursor *cursor, const struct rdma_sge *sge,
-                           uint64_t va, uint64_t size, struct rdma_place *place)
+static bool sge_is_raw(const struct rdma_cursor *cursor, const struct rdma_sge *sge)
 {
-	struct rdma_mr_access access = {.va = va,
+	return sge->lkey == 0 && cursor->raw_key;
+}
+
+/* Checks the first SIZE bytes of an SGE. */
+static bool sge_resolve(const struct rdma_cursor *cursor, const struct rdma_sge *sge, uint64_t size,
+                        struct rdma_place *place)
+{
+	struct rdma_mr_access access = {.va = sge->va,
 	                                .size = size,
 	                                .key = sge->lkey,
 	                                .pd = cursor->pd,
@@ -64,12 +71,16 @@ static bool cursor_resolve(const struct rdma_cursor *cursor, const struct rdma_s
 	return rdma_mr_resolve(cursor->dev, &access, place);
 }
 
-static bool sge_is_raw(const struct rdma_cursor *cursor, const struct rdma_sge *sge)
+/* Remembers what the current SGE's key stands for. */
+static void cursor_keep(struct rdma_cursor *cursor, const struct rdma_place *place, uint32_t valid)
 {
-	return sge->lkey == 0 && cursor->raw_key;
+	cursor->mr = place->mr;
+	cursor->base = place->offset;
+	cursor->valid = valid;
+	cursor->generation = cursor->dev->mr_generation;
 }
 
-enum rdma_status rdma_cursor_check(const struct rdma_cursor *cursor, uint64_t size)
+enum rdma_status rdma_cursor_check(struct rdma_cursor *cursor, uint64_t size)
 {
 	const struct rdma_sge *sge = cursor->sge;
 	struct rdma_place place;
@@ -77,97 +88,98 @@ enum rdma_status rdma_cursor_check(const struct rdma_cursor *cursor, uint64_t si
 	for (uint32_t i = 0; i < cursor->sge_left && size > 0; i++, sge++) {
 		uint64_t part = sge->length < size ? sge->length : size;
 
-		if (part > 0 && !sge_is_raw(cursor, sge) &&
-		    !cursor_resolve(cursor, sge, sge->va, part, &place))
-			return RDMA_LOC_PROT_ERR;
 		size -= part;
+		if (part == 0 || sge_is_raw(cursor, sge))
+			continue;
+		if (!sge_resolve(cursor, sge, part, &place))
+			return RDMA_LOC_PROT_ERR;
+		if (i == 0)
+			cursor_keep(cursor, &place, (uint32_t)part);
 	}
 	return size > 0 ? RDMA_LOC_QP_OP_ERR : RDMA_OK;
 }
 
-/* Where the cursor is in DMA memory; *RUN becomes the bytes, of *RUN wanted, that follow there. */
-static int cursor_locate(struct rdma_cursor *cursor, size_t *run, uint64_t *dma)
+/* Where the cursor is. SIZE becomes the bytes, of those wanted, that the current SGE has. */
+static int cursor_place(struct rdma_cursor *cursor, size_t *size, struct rdma_place *place)
 {
 	while (cursor->sge_left > 0 && cursor->offset == cursor->sge->length) {
 		cursor->sge++;
 		cursor->sge_left--;
 		cursor->offset = 0;
+		cursor->valid = 0;
 	}
 	if (cursor->sge_left == 0)
 		return cursor_refuse(cursor);
 	const struct rdma_sge *sge = cursor->sge;
-	uint64_t va = sge->va + cursor->offset;
-	struct rdma_place place;
 
-	if (*run > sge->length - cursor->offset)
-		*run = sge->length - cursor->offset;
+	if (*size > sge->length - cursor->offset)
+		*size = sge->length - cursor->offset;
+	uint32_t end = cursor->offset + (uint32_t)*size;
+
 	if (sge_is_raw(cursor, sge)) {
-		*dma = va;
+		place->mr = NULL;
+		place->offset = sge->va + cursor->offset;
 		return 0;
 	}
-	if (!cursor_resolve(cursor, sge, va, *run, &place))
-		return cursor_refuse(cursor);
-	*dma = rdma_mr_translate(&place, *run, run);
+	if (end > cursor->valid || cursor->generation != cursor->dev->mr_generation) {
+		if (!sge_resolve(cursor, sge, end, place))
+			return cursor_refuse(cursor);
+		cursor_keep(cursor, place, end);
+	}
+	place->mr = cursor->mr;
+	place->offset = cursor->base + cursor->offset;
 	return 0;
 }
 
 static enum rdma_mem_access cursor_mem_access(const struct rdma_cursor *cursor)
 {
-	uint16_t writes = RDMA_ACCESS_LOCAL_WRITE | RDMA_ACCESS_REMOTE_WRITE;
+	uint16_t writes =
+	        RDMA_ACCESS_LOCAL_WRITE | RDMA_ACCESS_REMOTE_WRITE | RDMA_ACCESS_REMOTE_ATOMIC;
 
 	return cursor->access & writes ? RDMA_MEM_WRITE : RDMA_MEM_READ;
 }
 
-/* Maps the run at the cursor, of at most SIZE bytes, into up to MAX pieces. */
-static int cursor_pieces(struct rdma_cursor *cursor, size_t size, struct iovec *iov, unsigned max,
-                         uint64_t *dma, size_t *run)
+/* Maps what is at the cursor, up to RUN->size bytes, into up to MAX pieces. Does not move it. */
+static int cursor_pieces(struct rdma_cursor *cursor, struct iovec *iov, unsigned max,
+                         struct rdma_run *run)
 {
-	struct rdma_dev *dev = cursor->dev;
+	enum rdma_mem_access access = cursor_mem_access(cursor);
+	struct rdma_place place;
+	int count = cursor_place(cursor, &run->size, &place);
 
-	*run = size;
-	int error = cursor_locate(cursor, run, dma);
-
-	if (error)
-		return error;
-	for (;;) {
-		int count = dev->ops->mem_map(dev->owner, *dma, *run, cursor_mem_access(cursor),
-		                              iov, max);
-
-		if (count > 0)
-			return count;
-		if (count == -E2BIG && *run > 1) {
-			*run /= 2;
-			continue;
-		}
-		if (count == -ENOTSUP)
-			return count;
-		counter_inc(&rdma_dma_refused);
-		return cursor_refuse(cursor);
+	if (count < 0)
+		return count;
+	if (place.mr) {
+		count = rdma_place_map(cursor->dev, &place, access, iov, max, run);
+	} else {
+		run->dma = place.offset;
+		count = rdma_dma_map(cursor->dev, access, iov, max, run);
 	}
+	if (count > 0 || count == -ENOTSUP)
+		return count;
+	counter_inc(&rdma_dma_refused);
+	return cursor_refuse(cursor);
 }
 
 int rdma_cursor_map(struct rdma_cursor *cursor, size_t size, struct iovec *iov, unsigned max)
 {
 	unsigned count = 0;
 
+	if (cursor->flat && size > 0 && max > 0) {
+		iov->iov_base = (void *)(uintptr_t)(cursor->flat + cursor->offset);
+		iov->iov_len = size;
+		cursor->offset += (uint32_t)size;
+		return 1;
+	}
 	while (size > 0 && count < max) {
-		uint64_t dma;
-		size_t run;
-
-		if (cursor->flat) {
-			iov[count++] = (struct iovec){
-			        .iov_base = (void *)(uintptr_t)(cursor->flat + cursor->offset),
-			        .iov_len = size};
-			cursor->offset += (uint32_t)size;
-			break;
-		}
-		int got = cursor_pieces(cursor, size, iov + count, max - count, &dma, &run);
+		struct rdma_run run = {.size = size};
+		int got = cursor_pieces(cursor, iov + count, max - count, &run);
 
 		if (got < 0)
 			return count > 0 && got == -ENOTSUP ? (int)count : got;
 		count += (unsigned)got;
-		cursor->offset += (uint32_t)run;
-		size -= run;
+		cursor->offset += (uint32_t)run.size;
+		size -= run.size;
 	}
 	return (int)count;
 }
@@ -184,12 +196,13 @@ static int span_fill(struct span *span, struct rdma_cursor *cursor, size_t size)
 		span->pieces = 1;
 		return 0;
 	}
-	size_t run;
-	int count = cursor_pieces(cursor, size, span->iov, SPAN_PIECES, &span->dma, &run);
+	struct rdma_run run = {.size = size};
+	int count = cursor_pieces(cursor, span->iov, SPAN_PIECES, &run);
 
 	if (count == -ENOTSUP) {
 		counter_inc(&rdma_dma_copied);
-		span->left = run;
+		span->left = run.size;
+		span->dma = run.dma;
 		return 0;
 	}
 	if (count < 0)
@@ -332,14 +345,13 @@ int rdma_cursor_read(struct rdma_cursor *cursor, void *buf, size_t size)
 
 int rdma_cursor_word(struct rdma_cursor *cursor, _Atomic uint64_t **word)
 {
+	struct rdma_run run = {.size = sizeof(uint64_t)};
 	struct iovec iov[2];
-	uint64_t dma;
-	size_t run;
-	int count = cursor_pieces(cursor, sizeof(uint64_t), iov, 2, &dma, &run);
+	int count = cursor_pieces(cursor, iov, 2, &run);
 
 	if (count < 0)
 		return count;
-	if (run < sizeof(uint64_t) || count != 1 ||
+	if (run.size < sizeof(uint64_t) || count != 1 ||
 	    (uintptr_t)iov[0].iov_base % sizeof(uint64_t) != 0) {
 		counter_inc(&rdma_atomic_split);
 		return -EINVAL;

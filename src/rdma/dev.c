@@ -10,7 +10,7 @@
  *
  * Turns. A QP that has something to do is on the device's list of ready QPs, once. In the work
  * phase of the loop the device takes the first, gives it a slice (so many requests, so many bytes)
- * and puts it at the end again if it was not enough. When the turn's share is used up the device
+ * and puts it at the end again if it was not enough. When the turn's time is used up the device
  * schedules itself for the next turn of the loop, so that doorbells, timers and other rooms come in
  * between. What makes a QP ready: a kick, a timer, a receive it waited for, its fabric.
  *
@@ -61,13 +61,24 @@ void rdma_table_free(struct rdma_table *table)
 	table->chunks = NULL;
 }
 
+static struct rdma_chunk *chunk_new(const struct rdma_table *table)
+{
+	size_t align = _Alignof(struct rdma_chunk);
+	size_t size = sizeof(struct rdma_chunk) + RDMA_CHUNK * table->size;
+	struct rdma_chunk *chunk = aligned_alloc(align, (size + align - 1) / align * align);
+
+	if (chunk)
+		memset(chunk, 0, size);
+	return chunk;
+}
+
 void *rdma_table_add(struct rdma_table *table, uint32_t id)
 {
 	assert(id < table->limit);
 	struct rdma_chunk **chunk = &table->chunks[id >> RDMA_CHUNK_SHIFT];
 
 	if (!*chunk)
-		*chunk = calloc(1, sizeof(**chunk) + RDMA_CHUNK * table->size);
+		*chunk = chunk_new(table);
 	if (!*chunk)
 		return NULL;
 	(*chunk)->used++;
@@ -109,52 +120,47 @@ void rdma_qp_make_ready(struct rdma_qp *qp)
 	loop_schedule(qp->dev->loop, &qp->dev->work);
 }
 
-/* How long the kick waited for its slice to end; kicks are stamped with the time of their turn. */
-static void note_kick(struct rdma_qp *qp)
+/* How long a kick waited for its slice to end; it is stamped with the time of its turn. */
+static void note_kick(struct rdma_qp *qp, uint64_t now_ns)
 {
-	if (qp->kick_ns == 0)
-		return;
-	uint64_t now = clock_ns();
-
-	if (now > qp->kick_ns)
-		rdma_histogram_add(&qp->dev->stats.kick_to_done_ns, now - qp->kick_ns);
+	if (qp->kick_ns != 0 && now_ns > qp->kick_ns)
+		rdma_histogram_add(&qp->dev->stats.kick_to_done_ns, now_ns - qp->kick_ns);
 	qp->kick_ns = 0;
 }
 
-/* Gives QP a slice of what is left of the turn. */
-static void run_slice(struct rdma_qp *qp, struct rdma_budget *turn)
+/* Gives QP a slice of what is left of the turn. Returns the number of requests it has started. */
+static uint32_t run_slice(struct rdma_qp *qp, size_t *bytes)
 {
-	struct rdma_budget slice = {.ops = turn->ops < RDMA_SLICE_OPS ? turn->ops : RDMA_SLICE_OPS,
-	                            .bytes = turn->bytes < RDMA_SLICE_BYTES ? turn->bytes
-	                                                                    : RDMA_SLICE_BYTES};
-	struct rdma_budget before = slice;
+	struct rdma_budget slice = {.ops = RDMA_SLICE_OPS,
+	                            .bytes = *bytes < RDMA_SLICE_BYTES ? *bytes : RDMA_SLICE_BYTES};
+	size_t before = slice.bytes;
 
-	bool more = rdma_requester_run(qp, &slice);
-
-	/* a QP that did nothing costs an operation too, so that every turn ends */
-	turn->ops -= before.ops > slice.ops ? before.ops - slice.ops : 1;
-	turn->bytes -= before.bytes - slice.bytes;
-	note_kick(qp);
-	if (more) {
+	if (rdma_requester_run(qp, &slice)) {
 		rdma_count(qp->dev, RDMA_STAT_SLICES);
 		rdma_qp_make_ready(qp);
 	}
+	*bytes -= before - slice.bytes;
+	return RDMA_SLICE_OPS - slice.ops;
 }
 
 static void dev_run(struct loop_work *work)
 {
 	struct rdma_dev *dev = container_of(work, struct rdma_dev, work);
-	struct rdma_budget turn = {.ops = RDMA_TURN_OPS, .bytes = RDMA_TURN_BYTES};
+	uint64_t start = clock_ns(), now = start;
+	size_t bytes = RDMA_TURN_BYTES;
 	struct rdma_qp *qp;
+	uint64_t ops = 0;
 
-	rdma_count(dev, RDMA_STAT_TURNS);
-	while (turn.ops > 0 && turn.bytes > 0 && (qp = TAILQ_FIRST(&dev->ready))) {
+	while (bytes > 0 && now - start < RDMA_TURN_NS && (qp = TAILQ_FIRST(&dev->ready))) {
 		TAILQ_REMOVE(&dev->ready, qp, ready);
 		qp->on_ready = false;
-		run_slice(qp, &turn);
+		ops += run_slice(qp, &bytes);
+		now = clock_ns();
+		note_kick(qp, now);
 	}
-	rdma_histogram_add(&dev->stats.turn_ops, RDMA_TURN_OPS - turn.ops);
-	rdma_histogram_add(&dev->stats.turn_bytes, RDMA_TURN_BYTES - turn.bytes);
+	rdma_count(dev, RDMA_STAT_TURNS);
+	rdma_histogram_add(&dev->stats.turn_ops, ops);
+	rdma_histogram_add(&dev->stats.turn_bytes, RDMA_TURN_BYTES - bytes);
 	if (!TAILQ_EMPTY(&dev->ready))
 		loop_schedule(dev->loop, &dev->work);
 }

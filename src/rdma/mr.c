@@ -115,7 +115,7 @@ static int pages_reserve(struct rdma_dev *dev, struct rdma_mr *mr, uint32_t coun
 		return 0;
 	if (count - mr->page_room > dev->pages_limit - dev->pages)
 		return -ENOSPC;
-	uint64_t *grown = realloc(mr->pages, count * sizeof(*grown));
+	uint64_t *grown = reallocarray(mr->pages, count, 2 * sizeof(*grown));
 
 	if (!grown)
 		return -ENOMEM;
@@ -168,6 +168,7 @@ static int mr_fill(struct rdma_dev *dev, struct rdma_mr *mr, const struct pages 
 		if (!pages_contiguous(mr->pages, pages->count, pages->shift))
 			mr->page_count = pages->count;
 	}
+	mr->host_generation = 0;
 	mr->generation = ++dev->mr_generation;
 	mr->state = RDMA_MR_VALID;
 	return 0;
@@ -219,6 +220,7 @@ int rdma_mr_destroy(struct rdma_dev *dev, uint32_t key)
 	if (is_window(mr))
 		dev->windows--;
 	pages_release(dev, mr);
+	dev->mr_generation++;
 	mr->state = RDMA_MR_ABSENT;
 	rdma_table_drop(&dev->mrs, key_index(key));
 	return 0;
@@ -275,28 +277,6 @@ bool rdma_mr_resolve(struct rdma_dev *dev, const struct rdma_mr_access *access,
 	return is_window(mr) ? resolve_window(dev, mr, access, place) : true;
 }
 
-uint64_t rdma_mr_translate(const struct rdma_place *place, size_t want, size_t *run)
-{
-	const struct rdma_mr *mr = place->mr;
-
-	if (mr->page_count == 0) {
-		*run = want;
-		return mr->dma + place->offset;
-	}
-	uint64_t at = mr->first + place->offset, size = 1ull << mr->page_shift;
-	uint64_t page = at >> mr->page_shift, inside = at & (size - 1);
-	uint64_t dma = mr->pages[page] + inside;
-	size_t got = size - inside;
-
-	while (got < want && page + 1 < mr->page_count &&
-	       mr->pages[page + 1] == mr->pages[page] + size) {
-		got += size;
-		page++;
-	}
-	*run = got < want ? got : want;
-	return dma;
-}
-
 /* ---- the local opcodes ---- */
 
 enum rdma_status rdma_mr_register(struct rdma_qp *qp, const struct rdma_wr *wr)
@@ -321,8 +301,9 @@ enum rdma_status rdma_mr_register(struct rdma_qp *qp, const struct rdma_wr *wr)
 	return RDMA_OK;
 }
 
-static void mr_make_free(struct rdma_mr *mr)
+static void mr_make_free(struct rdma_dev *dev, struct rdma_mr *mr)
 {
+	dev->mr_generation++;
 	mr->state = RDMA_MR_FREE;
 	mr->page_count = 0;
 }
@@ -369,7 +350,7 @@ enum rdma_status rdma_mr_bind(struct rdma_qp *qp, const struct rdma_wr *wr)
 			return RDMA_MEM_MGMT_ERR;
 	}
 	window->key = (window->key & ~0xffu) | wr->key_byte;
-	mr_make_free(window);
+	mr_make_free(qp->dev, window);
 	if (!parent)
 		return RDMA_OK;
 	window->va = wr->bind.va;
@@ -392,6 +373,6 @@ enum rdma_status rdma_mr_invalidate(struct rdma_qp *qp, uint32_t key)
 		return RDMA_MEM_MGMT_ERR;
 	if (is_window(mr) && (mr->state != RDMA_MR_VALID || mr->qpn != qp->qpn))
 		return RDMA_MEM_MGMT_ERR;
-	mr_make_free(mr);
+	mr_make_free(qp->dev, mr);
 	return RDMA_OK;
 }

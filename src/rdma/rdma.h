@@ -214,6 +214,12 @@ struct rdma_owner_ops {
 	 */
 	int (*mem_map)(void *dev_owner, uint64_t addr, size_t size, enum rdma_mem_access access,
 	               struct iovec *iov, unsigned max);
+	/*
+	 * A number that changes whenever a translation given before may not be used any more; 0:
+	 * none may be kept now. With it the engine remembers host addresses of registered pages
+	 * beyond the work callback. Optional.
+	 */
+	uint64_t (*mem_generation)(void *dev_owner);
 	/* Copies SIZE bytes out of or into DMA memory. Returns 0 or a negative errno. */
 	int (*mem_read)(void *dev_owner, uint64_t addr, void *dst, size_t size);
 	int (*mem_write)(void *dev_owner, uint64_t addr, const void *src, size_t size);

@@ -9,6 +9,7 @@
  *	requester.c	from a send queue to the fabric, and its completions
  *	responder.c	from the fabric to memory and receive queue
  *	mr.c		regions, windows, keys
+ *	translate.c	from a place in a region to host memory
  *	cursor.c	walks lists of keyed memory and copies between two of them
  *	ah.c		header templates and address handles
  *	stats.c		counters
@@ -27,14 +28,15 @@
 
 /*
  * How much of the loop's turn the engine may take. A slice is one QP's share of it; QPs with more
- * to do queue up behind the others. The sums bound what one queue can add to the latency of all
- * others: some 50 us at the speed of one core.
+ * to do queue up behind the others. The turn ends with the slice that uses up its time: that bounds
+ * what busy queues add to the latency of all others, however fast memory is. The byte limit is for
+ * clocks that do not tick finely enough.
  */
 enum {
 	RDMA_SLICE_OPS = 64,
 	RDMA_SLICE_BYTES = 256 * 1024,
-	RDMA_TURN_OPS = 256,
-	RDMA_TURN_BYTES = 512 * 1024,
+	RDMA_TURN_NS = 30000,
+	RDMA_TURN_BYTES = 2 * 1024 * 1024,
 };
 
 #define RDMA_WINDOW_MAX 64
@@ -91,7 +93,7 @@ struct rdma_table {
 
 struct rdma_chunk {
 	uint32_t used;
-	_Alignas(16) uint8_t items[];
+	_Alignas(64) uint8_t items[];
 };
 
 int rdma_table_init(struct rdma_table *table, uint32_t limit, size_t item_size);
@@ -120,20 +122,28 @@ enum rdma_mr_state {
 };
 
 struct rdma_mr {
+	/* what every access looks at: one cache line */
 	uint8_t state;      /* enum rdma_mr_state */
-	uint8_t page_shift; /* when pages */
+	uint8_t page_shift; /* when paged */
 	uint16_t flags;     /* enum rdma_access; type bits stay as created */
 	uint32_t key, pd;
+	uint32_t page_count; /* 0: contiguous */
 	uint64_t va, length, first;
-	uint64_t dma;    /* of a region that is contiguous */
-	uint64_t *pages; /* else its page addresses; kept for the next REG_MR */
-	uint32_t page_count, page_room;
+	uint64_t dma;             /* of a region that is contiguous */
+	uint8_t *host;            /* the same in host memory, when host_generation is the owner's */
+	uint64_t host_generation; /* of host, or of the host half of pages */
+
+	uint64_t *pages; /* page_room DMA addresses, then as many of the host; kept for REG_MR */
+	uint32_t page_room;
+	uint8_t host_access; /* enum rdma_mem_access that host has been mapped for */
 	uint64_t generation; /* changes whenever the registration does */
 	/* of windows */
 	uint64_t parent_generation, parent_offset;
 	uint32_t parent; /* index of the region */
 	uint32_t qpn;    /* type 2: the QP that bound it; others may not use it */
-};
+} __attribute__((aligned(64)));
+
+_Static_assert(offsetof(struct rdma_mr, pages) == 64, "an access touches one cache line");
 
 /* What an access wants to do. */
 struct rdma_mr_access {
@@ -146,7 +156,7 @@ struct rdma_mr_access {
 
 /* A place in a region. */
 struct rdma_place {
-	const struct rdma_mr *mr;
+	struct rdma_mr *mr;
 	uint64_t offset; /* from the region's first byte */
 };
 
@@ -154,8 +164,24 @@ struct rdma_place {
 bool rdma_mr_resolve(struct rdma_dev *dev, const struct rdma_mr_access *access,
                      struct rdma_place *place);
 
-/* The DMA address at PLACE, and in *RUN how many of the WANT > 0 bytes follow it contiguously. */
-uint64_t rdma_mr_translate(const struct rdma_place *place, size_t want, size_t *run);
+/* Host memory, or where it is when there is none. */
+struct rdma_run {
+	size_t size;  /* bytes, at most as many as were asked for */
+	uint64_t dma; /* with -ENOTSUP: its DMA address */
+};
+
+/*
+ * Translates up to RUN->size bytes at PLACE into up to MAX pieces; sets RUN->size to what they
+ * hold. Returns their number, or a negative errno as rdma_owner_ops.mem_map(), with *RUN set for
+ * -ENOTSUP.
+ */
+int rdma_place_map(struct rdma_dev *dev, const struct rdma_place *place,
+                   enum rdma_mem_access access, struct iovec *iov, unsigned max,
+                   struct rdma_run *run);
+
+/* The same for a DMA address, RUN->dma. */
+int rdma_dma_map(struct rdma_dev *dev, enum rdma_mem_access access, struct iovec *iov, unsigned max,
+                 struct rdma_run *run);
 
 /* The local opcodes; RDMA_OK or RDMA_MEM_MGMT_ERR. */
 enum rdma_status rdma_mr_register(struct rdma_qp *qp, const struct rdma_wr *wr);
@@ -168,7 +194,7 @@ void rdma_mr_reset(struct rdma_dev *dev);
 
 /* Checks the first SIZE bytes of the list. Returns RDMA_OK, RDMA_LOC_QP_OP_ERR when it holds less,
  * or RDMA_LOC_PROT_ERR. */
-enum rdma_status rdma_cursor_check(const struct rdma_cursor *cursor, uint64_t size);
+enum rdma_status rdma_cursor_check(struct rdma_cursor *cursor, uint64_t size);
 
 /* Makes CURSOR start over, OFFSET bytes into the COUNT entries at SGE, or into its flat buffer. */
 void rdma_cursor_seek(struct rdma_cursor *cursor, const struct rdma_sge *sge, uint32_t count,

@@ -74,28 +74,27 @@ static void open_request(struct rdma_msg *msg)
 {
 	struct rdma_qp *qp = msg->qp;
 	const struct rdma_wr *wr = &msg->wr;
+	struct rdma_request *req = &msg->req;
 	bool datagram = qp->type == RDMA_QP_UD;
 
-	msg->req = (struct rdma_request){
-	        .opcode = wr->opcode,
-	        .transport = qp->type,
-	        .solicited = wr->flags & RDMA_WR_SOLICITED,
-	        .src_qpn = qp->qpn,
-	        .dst_qpn = datagram ? wr->ud.qpn : qp->attr.dest_qpn,
-	        .psn = qp->attr.sq_psn,
-	        .packets = datagram ? 1 : packet_count(qp, wr),
-	        .length = wr->length,
-	        .imm = wr->imm,
-	};
-	qp->attr.sq_psn = (qp->attr.sq_psn + msg->req.packets) & RDMA_PSN_MASK;
+	req->opcode = wr->opcode;
+	req->transport = qp->type;
+	req->solicited = wr->flags & RDMA_WR_SOLICITED;
+	req->src_qpn = qp->qpn;
+	req->dst_qpn = datagram ? wr->ud.qpn : qp->attr.dest_qpn;
+	req->psn = qp->attr.sq_psn;
+	req->packets = datagram ? 1 : packet_count(qp, wr);
+	req->length = wr->length;
+	req->imm = wr->imm;
+	qp->attr.sq_psn = (qp->attr.sq_psn + req->packets) & RDMA_PSN_MASK;
 	if (datagram) {
-		msg->req.qkey = wr->ud.qkey & 1u << 31 ? qp->attr.qkey : wr->ud.qkey;
+		req->qkey = wr->ud.qkey & 1u << 31 ? qp->attr.qkey : wr->ud.qkey;
 	} else if (rdma_op_is(wr->opcode, OP_REMOTE)) {
-		msg->req.va = wr->remote.va;
-		msg->req.rkey = wr->remote.rkey;
+		req->va = wr->remote.va;
+		req->rkey = wr->remote.rkey;
 		if (rdma_op_is(wr->opcode, OP_ATOMIC)) {
-			msg->req.swap_add = wr->remote.swap_add;
-			msg->req.compare = wr->remote.compare;
+			req->swap_add = wr->remote.swap_add;
+			req->compare = wr->remote.compare;
 		}
 	}
 }

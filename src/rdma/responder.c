@@ -24,7 +24,7 @@ COUNTER(rdma_rx_too_long, "messages that did not fit their receive");
 
 static const struct rdma_op_info *op_of(const struct rdma_inbound *in)
 {
-	return &rdma_ops[in->req.opcode];
+	return &rdma_ops[in->req->opcode];
 }
 
 static uint32_t grh_size(const struct rdma_qp *qp)
@@ -43,7 +43,7 @@ static void inbound_link(struct rdma_inbound *in)
 	if (in->next)
 		in->next->link = &in->next;
 	qp->inbounds = in;
-	if (rdma_op_fetches(in->req.opcode))
+	if (rdma_op_fetches(in->req->opcode))
 		qp->answering++;
 	else
 		qp->landing = in;
@@ -111,7 +111,7 @@ static uint64_t receive_capacity(const struct rdma_recv *recv)
 
 static void complete_receive(struct rdma_inbound *in, struct rdma_qp *qp, enum rdma_status status)
 {
-	const struct rdma_request *req = &in->req;
+	const struct rdma_request *req = in->req;
 	struct rdma_wc wc = {.wr_id = qp->recv.wr_id,
 	                     .status = status,
 	                     .opcode = req->opcode,
@@ -177,7 +177,7 @@ static enum rdma_verdict refuse(struct rdma_inbound *in, enum rdma_verdict verdi
 	if (connected)
 		rdma_count(qp->dev, refusals[verdict].sent);
 	log_guest("rdma %s: QP %u refuses a %s of QP %u: %s", qp->dev->name, qp->qpn,
-	          op_of(in)->name, in->req.src_qpn, rdma_status_name(blame));
+	          op_of(in)->name, in->req->src_qpn, rdma_status_name(blame));
 	inbound_unlink(in);
 	if (blamed)
 		complete_receive(in, qp, blame);
@@ -190,7 +190,7 @@ static enum rdma_verdict refuse(struct rdma_inbound *in, enum rdma_verdict verdi
 static enum rdma_verdict check_state(struct rdma_inbound *in)
 {
 	const struct rdma_qp *qp = in->qp;
-	const struct rdma_request *req = &in->req;
+	const struct rdma_request *req = in->req;
 
 	if (!rdma_states[qp->state].answers || req->transport != qp->type ||
 	    req->opcode >= RDMA_OPCODES || rdma_op_is(req->opcode, OP_LOCAL) ||
@@ -213,11 +213,11 @@ static enum rdma_verdict check_peer(struct rdma_inbound *in)
 	struct rdma_qp *qp = in->qp;
 
 	if (qp->type == RDMA_QP_UD) {
-		if (!in->req.av || in->req.qkey != qp->attr.qkey)
+		if (!in->req->av || in->req->qkey != qp->attr.qkey)
 			return drop(in, &rdma_rx_bad_qkey);
 		return RDMA_VERDICT_OK;
 	}
-	if (!is_peer(qp, &in->req))
+	if (!is_peer(qp, in->req))
 		return drop(in, &rdma_rx_bad_peer);
 	return RDMA_VERDICT_OK;
 }
@@ -226,7 +226,7 @@ static enum rdma_verdict check_peer(struct rdma_inbound *in)
 static enum rdma_verdict check_sequence(struct rdma_inbound *in)
 {
 	struct rdma_qp *qp = in->qp;
-	uint32_t ahead = (in->req.psn - qp->attr.rq_psn) & RDMA_PSN_MASK;
+	uint32_t ahead = (in->req->psn - qp->attr.rq_psn) & RDMA_PSN_MASK;
 
 	if (qp->type == RDMA_QP_RC && ahead != 0) {
 		bool duplicate = ahead > RDMA_PSN_MASK / 2;
@@ -251,7 +251,7 @@ static enum rdma_verdict check_permission(struct rdma_inbound *in)
 
 	if (op_of(in)->qp_access & ~qp->attr.access)
 		return refuse(in, RDMA_VERDICT_INV_REQ, RDMA_LOC_ACCESS_ERR);
-	if (rdma_op_fetches(in->req.opcode) && qp->answering >= qp->attr.max_dest_rd_atomic) {
+	if (rdma_op_fetches(in->req->opcode) && qp->answering >= qp->attr.max_dest_rd_atomic) {
 		rdma_count(qp->dev, RDMA_STAT_RESP_RX_OUT_OF_ATOMIC);
 		return refuse(in, RDMA_VERDICT_INV_REQ, RDMA_LOC_ACCESS_ERR);
 	}
@@ -284,7 +284,7 @@ static enum rdma_verdict check_receive(struct rdma_inbound *in)
 static enum rdma_verdict check_length(struct rdma_inbound *in)
 {
 	struct rdma_qp *qp = in->qp;
-	uint32_t length = in->req.length;
+	uint32_t length = in->req->length;
 
 	if (length == RDMA_LENGTH_UNKNOWN)
 		return RDMA_VERDICT_OK;
@@ -306,17 +306,17 @@ static enum rdma_verdict open_remote(struct rdma_inbound *in)
 {
 	struct rdma_qp *qp = in->qp;
 
-	if (rdma_op_is(in->req.opcode, OP_ATOMIC) && in->req.va % sizeof(uint64_t) != 0) {
+	if (rdma_op_is(in->req->opcode, OP_ATOMIC) && in->req->va % sizeof(uint64_t) != 0) {
 		rdma_count(qp->dev, RDMA_STAT_RESP_RX_INV_REQ);
 		return refuse(in, RDMA_VERDICT_INV_REQ, RDMA_LOC_ACCESS_ERR);
 	}
-	in->target =
-	        (struct rdma_sge){.va = in->req.va, .length = in->req.length, .lkey = in->req.rkey};
+	in->target = (struct rdma_sge){
+	        .va = in->req->va, .length = in->req->length, .lkey = in->req->rkey};
 	in->cursor.access = op_of(in)->remote;
 	in->cursor.raw_key = qp->remote_privileged;
 	in->cursor.remote = true;
 	rdma_cursor_seek(&in->cursor, &in->target, 1, 0);
-	if (rdma_cursor_check(&in->cursor, in->req.length) != RDMA_OK)
+	if (rdma_cursor_check(&in->cursor, in->req->length) != RDMA_OK)
 		return refuse(in, RDMA_VERDICT_ACCESS, RDMA_LOC_ACCESS_ERR);
 	return RDMA_VERDICT_OK;
 }
@@ -325,7 +325,7 @@ static enum rdma_verdict open_remote(struct rdma_inbound *in)
 static enum rdma_verdict open_receive(struct rdma_inbound *in)
 {
 	struct rdma_qp *qp = in->qp;
-	uint64_t size = in->req.length == RDMA_LENGTH_UNKNOWN ? 0 : in->req.length;
+	uint64_t size = in->req->length == RDMA_LENGTH_UNKNOWN ? 0 : in->req->length;
 	uint8_t grh[RDMA_GRH_SIZE];
 
 	in->cursor.access = RDMA_ACCESS_LOCAL_WRITE;
@@ -334,11 +334,11 @@ static enum rdma_verdict open_receive(struct rdma_inbound *in)
 	enum rdma_status status = rdma_cursor_check(&in->cursor, size + grh_size(qp));
 
 	if (status == RDMA_OK && qp->type == RDMA_QP_UD) {
-		uint32_t udp = BTH_SIZE + DETH_SIZE + ICRC_SIZE + ((in->req.length + 3) & ~3u);
+		uint32_t udp = BTH_SIZE + DETH_SIZE + ICRC_SIZE + ((in->req->length + 3) & ~3u);
 
 		if (op_of(in)->flags & OP_IMM)
 			udp += IMM_SIZE;
-		rdma_av_grh(in->req.av, udp, grh);
+		rdma_av_grh(in->req->av, udp, grh);
 		if (rdma_cursor_write(&in->cursor, grh, sizeof(grh)))
 			status = RDMA_LOC_PROT_ERR;
 	}
@@ -354,7 +354,7 @@ static enum rdma_verdict check_memory(struct rdma_inbound *in)
 	in->cursor = (struct rdma_cursor){.dev = qp->dev, .pd = qp->pd, .qpn = qp->qpn};
 	if (op_of(in)->flags & OP_SINK)
 		return open_receive(in);
-	return in->req.length > 0 ? open_remote(in) : RDMA_VERDICT_OK;
+	return in->req->length > 0 ? open_remote(in) : RDMA_VERDICT_OK;
 }
 
 static enum rdma_verdict (*const checks[])(struct rdma_inbound *in) = {
@@ -366,7 +366,7 @@ static void advance_sequence(struct rdma_inbound *in)
 {
 	struct rdma_qp *qp = in->qp;
 
-	qp->attr.rq_psn = (in->req.psn + in->req.packets) & RDMA_PSN_MASK;
+	qp->attr.rq_psn = (in->req->psn + in->req->packets) & RDMA_PSN_MASK;
 	qp->msn = (qp->msn + 1) & RDMA_PSN_MASK;
 }
 
@@ -376,7 +376,7 @@ enum rdma_verdict rdma_inbound_begin(struct rdma_inbound *in, struct rdma_qp *qp
 	assert(!in->qp);
 	in->qp = qp;
 	in->link = NULL;
-	in->req = *req;
+	in->req = req;
 	in->done = 0;
 	for (size_t i = 0; i < ARRAY_SIZE(checks); i++) {
 		enum rdma_verdict verdict = checks[i](in);
@@ -408,8 +408,8 @@ int rdma_inbound_copy(struct rdma_inbound *in, void *buf, size_t size)
 {
 	if (!in->qp)
 		return -ENOTCONN;
-	int error = rdma_op_fetches(in->req.opcode) ? rdma_cursor_read(&in->cursor, buf, size)
-	                                            : rdma_cursor_write(&in->cursor, buf, size);
+	int error = rdma_op_fetches(in->req->opcode) ? rdma_cursor_read(&in->cursor, buf, size)
+	                                             : rdma_cursor_write(&in->cursor, buf, size);
 
 	if (!error)
 		in->done += (uint32_t)size;
@@ -438,7 +438,7 @@ static int atomic_by_copy(struct rdma_inbound *in)
 	if (rdma_cursor_read(&in->cursor, &value, sizeof(value)))
 		return -EACCES;
 	atomic_store(&word, value);
-	in->atomic = atomic_on_word(&in->req, &word);
+	in->atomic = atomic_on_word(in->req, &word);
 	value = atomic_load(&word);
 	in->cursor = at;
 	return rdma_cursor_write(&in->cursor, &value, sizeof(value)) ? -EACCES : 0;
@@ -450,7 +450,7 @@ static enum rdma_verdict end_atomic(struct rdma_inbound *in)
 	int error = rdma_cursor_word(&in->cursor, &word);
 
 	if (!error)
-		in->atomic = atomic_on_word(&in->req, word);
+		in->atomic = atomic_on_word(in->req, word);
 	else if (error == -ENOTSUP)
 		error = atomic_by_copy(in);
 	if (error == -EINVAL)
@@ -470,7 +470,7 @@ static enum rdma_verdict end_checks(struct rdma_inbound *in)
 		                         : refuse(in, RDMA_VERDICT_OPER, RDMA_LOC_PROT_ERR);
 	if (op_of(in)->flags & OP_ATOMIC)
 		return end_atomic(in);
-	if ((op_of(in)->flags & OP_INV) && rdma_mr_invalidate(in->qp, in->req.inv_key) != RDMA_OK)
+	if ((op_of(in)->flags & OP_INV) && rdma_mr_invalidate(in->qp, in->req->inv_key) != RDMA_OK)
 		return refuse(in, RDMA_VERDICT_OPER, RDMA_LOC_ACCESS_ERR);
 	return RDMA_VERDICT_OK;
 }
@@ -485,9 +485,9 @@ enum rdma_verdict rdma_inbound_end(struct rdma_inbound *in)
 
 	if (verdict != RDMA_VERDICT_OK)
 		return verdict;
-	if (!rdma_op_fetches(in->req.opcode))
+	if (!rdma_op_fetches(in->req->opcode))
 		advance_sequence(in);
-	rdma_count_rx(qp, in->req.opcode,
+	rdma_count_rx(qp, in->req->opcode,
 	              op_of(in)->flags & OP_ATOMIC ? sizeof(uint64_t) : in->done);
 	inbound_unlink(in);
 	if (op_of(in)->flags & OP_RECV)

@@ -62,6 +62,11 @@ struct rdma_cursor {
 	bool raw_key;               /* key 0 is a DMA address */
 	bool remote;                /* keys are rkeys: of regions and windows */
 	bool failed;                /* a key, or the memory behind it, was refused */
+	/* what the current SGE's key was resolved to, while no registration has changed */
+	uint32_t valid; /* bytes of it that have been checked */
+	struct rdma_mr *mr;
+	uint64_t base; /* of its first byte in the region */
+	uint64_t generation;
 };
 
 /* ---- at the destination ---- */
@@ -81,9 +86,9 @@ enum rdma_verdict {
 struct rdma_inbound {
 	struct rdma_qp *qp; /* where it lands; NULL when not under way, or when the QP went away */
 	struct rdma_inbound *next, **link; /* of all that are under way on the QP */
-	struct rdma_request req;
-	uint32_t done;          /* payload bytes moved */
-	uint8_t rnr_timer;      /* with RDMA_VERDICT_RNR */
+	const struct rdma_request *req;    /* the fabric's */
+	uint32_t done;                     /* payload bytes moved */
+	uint8_t rnr_timer;                 /* with RDMA_VERDICT_RNR */
 	uint64_t atomic;        /* the old value, after rdma_inbound_end() of an atomic */
 	struct rdma_sge target; /* remote memory as a list of one */
 	struct rdma_cursor cursor;
@@ -91,7 +96,8 @@ struct rdma_inbound {
 
 /*
  * Offers REQ to QP. With RDMA_VERDICT_OK the message is under way: rdma_inbound_map() and
- * rdma_inbound_end() or rdma_inbound_cancel() follow. With any other verdict it is over.
+ * rdma_inbound_end() or rdma_inbound_cancel() follow, and REQ stays until then; a WRITE may become
+ * a WRITE_IMM meanwhile, as its last packet tells. With any other verdict it is over.
  */
 enum rdma_verdict rdma_inbound_begin(struct rdma_inbound *in, struct rdma_qp *qp,
                                      const struct rdma_request *req);

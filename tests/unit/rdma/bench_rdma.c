@@ -58,6 +58,12 @@ static int copy_out(void *owner, uint64_t addr, void *dst, size_t size)
 	return 0;
 }
 
+static uint64_t generation(void *owner)
+{
+	(void)owner;
+	return 1;
+}
+
 static bool owns_mac(void *owner, const uint8_t mac[6])
 {
 	(void)owner;
@@ -117,6 +123,7 @@ static void event(void *owner, enum rdma_event number)
 }
 
 static const struct rdma_owner_ops ops = {.mem_map = map,
+                                          .mem_generation = generation,
                                           .mem_read = copy_out,
                                           .mem_write = no_copy,
                                           .owns_mac = owns_mac,

@@ -502,6 +502,41 @@ static void split_words(void **state)
 	scene_free(&s);
 }
 
+/* Host addresses are remembered while the owner's map stays the same, and not a moment longer. */
+static void remembered_pages(void **state)
+{
+	struct scene s = scene_new();
+	struct test_mr mr = mr_scattered(s.nic, PD, 0x7123, 5 * 4096, ALL);
+	uint64_t maps;
+
+	(void)state;
+	for (int round = 0; round < 2; round++) {
+		uint64_t va = round ? s.mr.va + 8 : mr.va + 4096;
+		uint32_t key = round ? s.mr.key : mr.key;
+
+		s.nic->generation++;
+		s.nic->hole_end = 0;
+		assert_true(can_write(&s, va, key));
+		maps = s.nic->maps;
+		assert_true(can_write(&s, va, key));
+		assert_int_equal(s.nic->maps, maps);
+		s.nic->hole = round ? s.mr.dma : mr.page_dma[1];
+		s.nic->hole_end = s.nic->hole + 4096;
+		if (round) /* the source is in there too */
+			break;
+		assert_true(can_write(&s, va, key)); /* the owner has not said so yet */
+		s.nic->generation++;
+		assert_false(can_write(&s, va, key));
+	}
+	s.nic->generation++;
+	struct rdma_wr wr = wr_rdma(RDMA_WRITE, sge_of(&s.mr, 0, 8), s.mr.va + 8, s.mr.key);
+
+	qp_post_send(s.a, &wr);
+	qp_expect_send(s.a, RDMA_LOC_PROT_ERR);
+	mr_free(&mr);
+	scene_free(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -510,7 +545,7 @@ int main(void)
 	        cmocka_unit_test(fast_registration), cmocka_unit_test(registration_rules),
 	        cmocka_unit_test(window_type1),      cmocka_unit_test(window_type2),
 	        cmocka_unit_test(window_rules),      cmocka_unit_test(window_without_region),
-	        cmocka_unit_test(split_words),
+	        cmocka_unit_test(split_words),       cmocka_unit_test(remembered_pages),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

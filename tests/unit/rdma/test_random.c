@@ -446,6 +446,7 @@ static void replace_region(struct world *w)
 static void against_the_model(void **state)
 {
 	struct world *w = world_new(test_seed());
+	uint64_t generation = 0;
 
 	(void)state;
 	while (w->posted < STEPS) {
@@ -454,7 +455,10 @@ static void against_the_model(void **state)
 			replace_region(w);
 		if (pick(w, 200) == 0)
 			compare_memory(w);
-		w->nic->piece = pick(w, 50) ? w->nic->piece : pick(w, 2) * (1 + pick(w, 5000));
+		if (pick(w, 50) == 0) { /* the memory map changes */
+			w->nic->piece = pick(w, 2) * (1 + pick(w, 5000));
+			w->nic->generation = pick(w, 3) ? ++generation : 0;
+		}
 	}
 	compare_memory(w);
 	print_message("%llu bytes in %u requests\n",

@@ -54,6 +54,11 @@ static int mem_map(void *owner, uint64_t addr, size_t size, enum rdma_mem_access
 	return (int)count;
 }
 
+static uint64_t mem_generation(void *owner)
+{
+	return ((struct nic *)owner)->generation;
+}
+
 static int mem_read(void *owner, uint64_t addr, void *dst, size_t size)
 {
 	struct nic *nic = owner;
@@ -156,6 +161,7 @@ static bool owns_mac(void *owner, const uint8_t mac[6])
 
 static const struct rdma_owner_ops owner_ops = {
         .mem_map = mem_map,
+        .mem_generation = mem_generation,
         .mem_read = mem_read,
         .mem_write = mem_write,
         .owns_mac = owns_mac,
