@@ -24,7 +24,7 @@ MAY_USE = {
 }
 # The device sees the guest through guest_mem.h and pci_irq.h, the outside through net.h and
 # rdma.h; how those reach it is not its business.
-FORBIDDEN = {"ionic": re.compile(r"<(sys/socket|sys/un|netinet/in|sys/epoll)\.h>")}
+FORBIDDEN = {"ionic": re.compile(r"<(sys/socket|sys/un|sys/epoll)\.h>")}
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|(<[^>]+>))')
 
 

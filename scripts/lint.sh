@@ -138,9 +138,14 @@ check_cppcheck() {
 		-I src -D_GNU_SOURCE --cppcheck-build-dir="$ROOT/build/cppcheck" 2>&1
 }
 
-# clang-tidy counts what it left out on stderr; what it found is on stdout.
+# One line for each finding; how the analyser came to it is in the file.
 check_tidy() {
-	analysed | xargs -r -P "$JOBS" -n 2 clang-tidy -p "$DATABASE" --quiet 2>"$ROOT/build/tidy.log"
+	local all=$ROOT/build/tidy.txt status=0
+	analysed | xargs -r -P "$JOBS" -n 2 clang-tidy -p "$DATABASE" --quiet >"$all" 2>/dev/null ||
+		status=1
+	sed -n "s|^$ROOT/\(.*: error: .*\)|\1|p" "$all" | sort -u
+	[ $status = 0 ] || echo "more: build/tidy.txt"
+	return $status
 }
 
 parse() {
