@@ -36,10 +36,13 @@ class Lab:
     qemu: Path
     vmlinux: Path
     modules: Path
+    modules_image: Path
     modules_cpio: Path
+    boot_modules_cpio: Path
     driver_src: Path
-    tiny_cpio: Path
     boot_cpio: Path
+    tiny_cpio: Path
+    tiny_image: Path
     full_image: Path | None
 
     def as_json(self) -> dict[str, str | None]:
@@ -59,10 +62,13 @@ def lab_of(index: dict[str, object]) -> Lab:
         qemu=at["qemu"],
         vmlinux=at["kernel"] / "vmlinux",
         modules=at["kernel"] / "modules/usr/lib/modules" / release,
+        modules_image=at["kernel"] / "modules.erofs",
         modules_cpio=at["kernel"] / "modules.cpio",
+        boot_modules_cpio=at["kernel"] / "boot.cpio",
         driver_src=at["kernel"] / "driver-src",
-        tiny_cpio=at["tiny"] / "tiny.cpio",
         boot_cpio=at["tiny"] / "boot.cpio",
+        tiny_cpio=at["tiny"] / "tiny.cpio",
+        tiny_image=at["tiny"] / "tiny.erofs",
         full_image=at["full"] / "full.erofs" if "full" in at else None,
     )
 
@@ -176,7 +182,10 @@ class Builder:
 
     def _make_tiny(self, out: Path) -> None:
         packages = self.packages["tiny"]
-        self._with_tree("tiny", lambda tree: image.make_tiny(self.apt, packages, tree, out))
+        buildroot = self._component_path("buildroot")
+        self._with_tree(
+            "tiny", lambda tree: image.make_tiny(self.apt, packages, tree, buildroot, out)
+        )
 
     def _make_full(self, out: Path) -> None:
         buildroot = self._component_path("buildroot")

@@ -65,3 +65,11 @@ class Archive:
         """End the archive, padded so that another may follow."""
         self._entry("TRAILER!!!", 0)
         self.out.write(bytes(-self.out.tell() % 512))
+
+
+def write(tree: Path, out: Path) -> None:
+    """Write everything below `tree` to an archive."""
+    with out.open("wb") as file:
+        archive = Archive(file)
+        archive.tree(tree)
+        archive.close()

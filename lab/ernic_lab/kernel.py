@@ -8,7 +8,9 @@ is built here from the very source package of the kernel, against its headers. C
     modules/usr/lib/modules/RELEASE
                     all modules, with updates/ionic_rdma.ko
     driver-src/     ionic_rdma/ and ionic/, with the Kbuild file that builds the former
-    modules.cpio    the modules of the recipe, for the initramfs
+    modules.erofs   the modules of the recipe, for the guest's root
+    modules.cpio    the same for an initramfs
+    boot.cpio       those few that a guest needs to find its root
 """
 
 from __future__ import annotations
@@ -21,8 +23,7 @@ import tarfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from . import recipe, tools
-from .cpio import Archive
+from . import cpio, erofs, recipe, tools
 from .errors import LabError
 from .modules import ModuleTree, depmod
 
@@ -45,14 +46,14 @@ def extract_vmlinux(image: Path, toolbox: Path) -> bytes:
 
 
 def modules_archive(source: ModuleTree, names: Iterable[str], out: Path, toolbox: Path) -> None:
-    """Write an initramfs archive that holds just these modules."""
+    """Write just these modules to `out`, an initramfs archive or an erofs image by its suffix."""
     stage = out.with_suffix(".stage")
     source.install(names, stage, toolbox)
     (stage / "lib").unlink(missing_ok=True)
-    with out.open("wb") as file:
-        archive = Archive(file)
-        archive.tree(stage)
-        archive.close()
+    if out.suffix == ".erofs":
+        erofs.write(stage, out, toolbox)
+    else:
+        cpio.write(stage, out)
     shutil.rmtree(stage)
 
 
@@ -134,7 +135,9 @@ def make(unpacked: Path, buildroot: Path, release: str, out: Path) -> None:
     if missing:
         raise LabError(f"kernel {release} lacks modules: {' '.join(missing)}")
     names = recipe.MODULES + recipe.OPTIONAL_MODULES
+    modules_archive(tree, names, out / "modules.erofs", buildroot)
     modules_archive(tree, names, out / "modules.cpio", buildroot)
+    modules_archive(tree, recipe.BOOT_MODULES, out / "boot.cpio", buildroot)
 
 
 def add_ionic_rdma(buildroot: Path, release: str, source: Path, updates: Path) -> None:

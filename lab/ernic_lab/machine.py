@@ -75,7 +75,8 @@ def arguments(options: Options, lab: Lab, accel: str, guest: int, directory: Pat
     khz = tsc.rate_khz() if accel == "tcg" else None
     if khz:
         cmdline += f" tsc_early_khz={khz}"
-    if options.flavour == "full":
+    disks = disk_images(options, lab)
+    if disks:
         cmdline += " lab.root=disk"
     kernel = options.kernel or lab.vmlinux
     words = base_arguments(
@@ -83,9 +84,10 @@ def arguments(options: Options, lab: Lab, accel: str, guest: int, directory: Pat
     )
     words += ["-initrd", str(directory / f"initrd.{guest}")]
     words += ["-qmp", f"unix:{directory}/qmp.{guest}.sock,server=on,wait=off"]
-    if options.flavour == "full":
-        image = f"file={lab.full_image},format=raw,if=none,id=root,readonly=on,file.locking=off"
-        words += ["-drive", image, "-device", "virtio-blk-pci,drive=root"]
+    for number, image in enumerate(disks):
+        file = str(image).replace(",", ",,")
+        drive = f"file={file},format=raw,if=none,id=disk{number},readonly=on,file.locking=off"
+        words += ["-drive", drive, "-device", f"virtio-blk-pci,drive=disk{number}"]
     if options.share:
         path = str(options.share.resolve()).replace(",", ",,")
         fs = f"local,id=share,path={path},security_model=none,multidevs=remap"
@@ -96,6 +98,17 @@ def arguments(options: Options, lab: Lab, accel: str, guest: int, directory: Pat
     if tap:
         words += virtio_arguments(tap, guest, options)
     return words + (options.qemu_arg or [])
+
+
+def disk_images(options: Options, lab: Lab) -> list[Path]:
+    """What the guest's root is made of: the userland, then the modules of the lab's kernel.
+
+    A kernel of the user's own brings its modules in the initramfs, and with `tiny` needs no disk.
+    """
+    if options.flavour == "full":
+        assert lab.full_image is not None
+        return [lab.full_image] if options.kernel else [lab.full_image, lab.modules_image]
+    return [] if options.kernel else [lab.tiny_image, lab.modules_image]
 
 
 def nic_arguments(socket: Path) -> list[str]:
@@ -131,9 +144,9 @@ def channel_arguments(channels: Channels) -> list[str]:
 
 
 def user_modules(options: Options, lab: Lab, out: Path) -> Path:
-    """The modules archive: the lab's, or one made of the user's own kernel's modules."""
+    """The modules of the initramfs: the few that find the disks, or all of the user's kernel."""
     if options.kernel is None:
-        return lab.modules_cpio
+        return lab.boot_modules_cpio
     if options.modules is None:  # a kernel with everything built in
         with out.open("wb") as file:
             Archive(file).close()
@@ -147,7 +160,7 @@ def write_initrd(
     options: Options, lab: Lab, modules_cpio: Path, guest: int, boot: int, out: Path
 ) -> None:
     """The userland, the modules, and this guest's script and settings, one after the other."""
-    userland = lab.boot_cpio if options.flavour == "full" else lab.tiny_cpio
+    userland = lab.boot_cpio if disk_images(options, lab) else lab.tiny_cpio
     with out.open("wb") as file:
         for part in (userland, modules_cpio):
             with part.open("rb") as source:

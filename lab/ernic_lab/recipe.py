@@ -6,6 +6,7 @@ Nothing here is a version: the suite decides, and the kernel is the newest that 
 
 from __future__ import annotations
 
+import functools
 import os
 from pathlib import Path
 
@@ -74,17 +75,20 @@ OPTIONAL_MODULES = """
     crc32c_cryptoapi crc32c_generic libcrc32c
 """.split()
 
+# Enough to reach a root file system on a disk.
+BOOT_MODULES = "virtio_blk erofs overlay".split()
 
 # The files of this package that decide the content of each component.
 SOURCES = {
     "buildroot": [],
     "qemu": [],
-    "kernel": ["kernel", "modules", "cpio", "tools"],
-    "tiny": ["image", "cpio", "tools"],
-    "full": ["image", "tools"],
+    "kernel": ["kernel", "modules", "cpio", "erofs", "tools"],
+    "tiny": ["image", "cpio", "erofs", "tools"],
+    "full": ["image", "erofs", "tools"],
 }
 
 
+@functools.cache  # one answer for a whole build, even while somebody edits these files
 def fingerprint(part: str = "") -> str:
     """Digests the recipe and the code that a component depends on; all of them by default."""
     here = Path(__file__).parent
