@@ -246,10 +246,11 @@ static void span_take(struct span *span, struct rdma_cursor *cursor, size_t size
 /* ---- copying ---- */
 
 /*
- * Software watches the last bytes of a buffer to learn that a WRITE has landed, and memcpy() may
- * store its ends in any order. So the last word is stored after all the others.
+ * The last piece of a move. Software watches the last bytes of a buffer to learn that a WRITE has
+ * landed, and memcpy() may store its ends in any order. So the last word is stored after all the
+ * others.
  */
-static void copy_in_order(void *dst, const void *src, size_t size)
+static void copy_last(void *dst, const void *src, size_t size)
 {
 	if (size <= sizeof(uint64_t)) {
 		memcpy(dst, src, size);
@@ -287,7 +288,7 @@ static int copy_bounced(struct rdma_cursor *dst, const struct span *to, struct r
 		bytes = filtered;
 	}
 	if (target)
-		copy_in_order(target, bytes, size);
+		copy_last(target, bytes, size);
 	else if (dst->dev->ops->mem_write(dst->dev->owner, to->dma, bytes, size))
 		return copy_fail(dst);
 	return 0;
@@ -314,8 +315,10 @@ int rdma_cursor_move(struct rdma_cursor *dst, struct rdma_cursor *src, size_t si
 				return -EIO;
 		} else if (copy->fn) {
 			copy->fn(copy->arg, span_host(&to), span_host(&from), part, copy->offset);
+		} else if (part < size) {
+			memcpy(span_host(&to), span_host(&from), part);
 		} else {
-			copy_in_order(span_host(&to), span_host(&from), part);
+			copy_last(span_host(&to), span_host(&from), part);
 		}
 		span_take(&from, src, part);
 		span_take(&to, dst, part);

@@ -238,6 +238,11 @@ void rdma_mr_reset(struct rdma_dev *dev)
 
 /* ---- access ---- */
 
+void rdma_mr_prefetch(const struct rdma_dev *dev, uint32_t key)
+{
+	__builtin_prefetch(rdma_table_get(&dev->mrs, key_index(key)));
+}
+
 static bool mr_refuse(struct counter *counter)
 {
 	counter_inc(counter);

@@ -340,6 +340,9 @@ int rdma_mr_create(struct rdma_dev *dev, const struct rdma_mr_config *config);
  * that use the region end with the error of a bad key. Returns 0 or -ENOENT. */
 int rdma_mr_destroy(struct rdma_dev *dev, uint32_t key);
 
+/* KEY will be used soon, in the next request of a queue perhaps: fetches its entry into the cache. */
+void rdma_mr_prefetch(const struct rdma_dev *dev, uint32_t key);
+
 /* ---- address handles ---- */
 
 /* An address, as a header template gives it (3.6). */
