@@ -149,7 +149,7 @@ class ControlSocket(program.Test):
 
     def test_a_client_that_does_not_wait_for_the_answer_is_obeyed(self):
         client = program.connect("c")
-        client.sendall(b'{"cmd":"link","up":false}\n')
+        client.sendall(b'\n\n{"cmd":"link","up":false}\n')
         client.close()
         with program.Control("c") as control:
             while control.do(cmd="link")["up"]:

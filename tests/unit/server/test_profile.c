@@ -239,6 +239,7 @@ static void unknown_names_are_refused_with_what_was_meant(void **state)
 	(void)state;
 	refuses("[queue]\neth = 4\n", "x.ini:1: [queue]", "[queues]");
 	refuses("[nonsense]\n", "x.ini:1: [nonsense]", "unknown section");
+	refuses("\xef\xbb\xbf[nonsense]\n", "x.ini:1: [nonsense]", "unknown section");
 	refuses("[]\n", "x.ini:1: []", "unknown section");
 	refuses("[queues]\neths = 4\n", "x.ini:2: queues.eths", "queues.eth?");
 	refuses("[link]\neth = 4\n", "x.ini:2: link.eth", "queues.eth?");
@@ -357,6 +358,11 @@ static void too_many_names_do_not_fit_the_chain(void **state)
 	}
 	assert_int_equal(failed, -E2BIG);
 	assert_string_equal(before.chain, profile.chain);
+	while (profile_note_layer(&profile, "x", &error) == 0)
+		;
+	before = profile;
+	assert_int_equal(profile_apply(&profile, "small-vm", &error), -E2BIG);
+	assert_memory_equal(&before, &profile, sizeof(profile));
 }
 
 /* Prints and loads again over compat. */
