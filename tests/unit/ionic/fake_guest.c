@@ -270,8 +270,9 @@ void fake_devcmd_data_read(struct fake_guest *guest, void *data, size_t size)
 {
 	uint32_t offset = IONIC_REG_DEVCMD + offsetof(struct ionic_devcmd_regs, data);
 
-	for (size_t i = 0; i < size; i++)
-		fake_bar_read(guest, IONIC_BAR_REGS, offset + i, (uint8_t *)data + i, 1);
+	for (size_t i = 0; i < size; i += 8)
+		fake_bar_read(guest, IONIC_BAR_REGS, offset + i, (uint8_t *)data + i,
+		              size - i < 8 ? size - i : 8);
 }
 
 int fake_devcmd(struct fake_guest *guest, const union ionic_cmd *cmd, union ionic_comp *comp)
