@@ -30,6 +30,8 @@
 #include "base/bytes.h"
 #include "base/counter.h"
 #include "base/log.h"
+#include "vfio/guest_mem.h"
+#include "vfio/region_map.h"
 
 /* A machine has one file for its RAM and one for each memory module that is plugged in. */
 #define FILES_MAX  512
@@ -257,11 +259,11 @@ static int add_file(struct guest_files *files, int fd, const struct stat *info, 
 	return 0;
 }
 
-int guest_file_map(struct guest_files *files, int fd, uint64_t offset, uint64_t size, bool write,
-                   struct guest_file **file, uint8_t **host)
+int guest_file_map(struct guest_files *files, int fd, uint64_t offset, struct region *region)
 {
-	struct stat info;
+	uint64_t size = region->last - region->start + 1;
 	int mode = fcntl(fd, F_GETFL);
+	struct stat info;
 
 	if (mode < 0 || fstat(fd, &info) < 0)
 		return -errno;
@@ -275,16 +277,18 @@ int guest_file_map(struct guest_files *files, int fd, uint64_t offset, uint64_t 
 	}
 	bool writable = (mode & O_ACCMODE) == O_RDWR;
 
-	if (write && !writable)
+	if ((region->access & GUEST_WRITE) && !writable)
 		return -EACCES;
-	*file = find_file(files, &info, offset + size, writable);
-	if (!*file) {
-		int error = add_file(files, fd, &info, writable, file);
+	struct guest_file *file = find_file(files, &info, offset + size, writable);
+
+	if (!file) {
+		int error = add_file(files, fd, &info, writable, &file);
 
 		if (error)
 			return error;
 	}
-	(*file)->refs++;
-	*host = (*file)->base + offset;
+	file->refs++;
+	region->file = file;
+	region->host = file->base + offset;
 	return 0;
 }

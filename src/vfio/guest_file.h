@@ -11,6 +11,7 @@
 #include "base/loop.h"
 
 struct guest_file;
+struct region;
 
 /* The files of one client. */
 struct guest_files {
@@ -25,16 +26,15 @@ struct guest_files {
 void guest_files_init(struct guest_files *files, struct loop *loop, int poison_fd);
 
 /*
- * Maps the SIZE bytes at OFFSET of the file that FD is open on, for reading and, when WRITE,
- * writing. The whole file is mapped once and shared by all its regions; FD is not needed any more.
- * *FILE gets a reference, *HOST the address of OFFSET. Returns 0 or
+ * Maps what is at OFFSET of the file that FD is open on, as much as REGION is large, for the access
+ * that it allows, and sets its file and host; its file gets a reference. The whole file is mapped
+ * once and shared by all its regions; FD is not needed any more. Returns 0 or
  *   -EINVAL  not a regular file of tmpfs or hugetlbfs, or the range is not inside it
- *   -EACCES  WRITE, and the descriptor does not allow it
+ *   -EACCES  the region may be written, and the descriptor may not
  *   -ENOSPC  the client holds too many files, or too much address space
  *   another negative errno of mmap() or fstat().
  */
-int guest_file_map(struct guest_files *files, int fd, uint64_t offset, uint64_t size, bool write,
-                   struct guest_file **file, uint8_t **host);
+int guest_file_map(struct guest_files *files, int fd, uint64_t offset, struct region *region);
 
 /* Gives a reference back. A file without any stays mapped for a moment: at every change of its
  * memory layout the client takes a file away and brings it back at once. */

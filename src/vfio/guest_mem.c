@@ -97,8 +97,7 @@ int guest_mem_add(struct guest_mem *mem, uint64_t addr, uint64_t size, unsigned 
 		return -EINVAL;
 	}
 	if (fd >= 0) {
-		error = guest_file_map(&mem->files, fd, offset, size, access & GUEST_WRITE,
-		                       &region.file, &region.host);
+		error = guest_file_map(&mem->files, fd, offset, &region);
 		if (error)
 			return error;
 	}

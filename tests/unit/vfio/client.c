@@ -216,17 +216,35 @@ size_t rig_build(struct rig *rig, void *buf, uint16_t command, uint32_t flags, c
 	return sizeof(header) + size;
 }
 
-uint16_t rig_send(struct rig *rig, uint16_t command, uint32_t flags, const void *body, size_t size,
-                  const int *fds, unsigned fd_count)
+static uint16_t send_message(struct rig *rig, const struct vfio_user_header *header,
+                             const void *body, const int *fds, unsigned fd_count)
 {
-	uint8_t *buf = malloc(size + sizeof(struct vfio_user_header));
+	uint8_t *buf = malloc(header->size);
 
 	assert_non_null(buf);
-	size_t total = rig_build(rig, buf, command, flags, body, size);
+	size_t size = rig_build(rig, buf, header->command, header->flags, body,
+	                        header->size - sizeof(*header));
 
-	rig_send_raw(rig, buf, total, fds, fd_count);
+	rig_send_raw(rig, buf, size, fds, fd_count);
 	free(buf);
 	return (uint16_t)(rig->next_id - 1);
+}
+
+uint16_t rig_send(struct rig *rig, uint16_t command, uint32_t flags, const void *body, size_t size)
+{
+	struct vfio_user_header header = {
+	        .command = command, .size = (uint32_t)(sizeof(header) + size), .flags = flags};
+
+	return send_message(rig, &header, body, NULL, 0);
+}
+
+uint16_t rig_send_fds(struct rig *rig, uint16_t command, const void *body, size_t size,
+                      const int *fds, unsigned fd_count)
+{
+	struct vfio_user_header header = {.command = command,
+	                                  .size = (uint32_t)(sizeof(header) + size)};
+
+	return send_message(rig, &header, body, fds, fd_count);
 }
 
 int rig_receive(struct rig *rig, struct vfio_user_header *header, void *body, size_t max)
@@ -248,11 +266,10 @@ int rig_receive(struct rig *rig, struct vfio_user_header *header, void *body, si
 	return (int)size;
 }
 
-int rig_call_fds(struct rig *rig, uint16_t command, const void *body, size_t size, const int *fds,
-                 unsigned fd_count, void *answer, size_t max)
+/* Takes the answer to request ID. */
+static int take_answer(struct rig *rig, uint16_t id, uint16_t command, void *answer, size_t max)
 {
 	struct vfio_user_header header;
-	uint16_t id = rig_send(rig, command, 0, body, size, fds, fd_count);
 
 	rig_turn(rig);
 	int got = rig_receive(rig, &header, answer, max);
@@ -271,10 +288,21 @@ int rig_call_fds(struct rig *rig, uint16_t command, const void *body, size_t siz
 	return -(int)header.error;
 }
 
+int rig_call_fds(struct rig *rig, uint16_t command, const void *body, size_t size, const int *fds,
+                 unsigned fd_count)
+{
+	uint8_t answer[4096];
+	uint16_t id = rig_send_fds(rig, command, body, size, fds, fd_count);
+
+	return take_answer(rig, id, command, answer, sizeof(answer));
+}
+
 int rig_call(struct rig *rig, uint16_t command, const void *body, size_t size, void *answer,
              size_t max)
 {
-	return rig_call_fds(rig, command, body, size, NULL, 0, answer, max);
+	uint16_t id = rig_send(rig, command, 0, body, size);
+
+	return take_answer(rig, id, command, answer, max);
 }
 
 void rig_expect_closed(struct rig *rig)
@@ -324,8 +352,7 @@ int rig_map(struct rig *rig, uint64_t addr, uint64_t size, uint32_t flags, int f
 	                                .address = addr,
 	                                .size = size};
 
-	return rig_call_fds(rig, VFIO_USER_DMA_MAP, &map, sizeof(map), &fd, fd >= 0 ? 1 : 0, NULL,
-	                    0);
+	return rig_call_fds(rig, VFIO_USER_DMA_MAP, &map, sizeof(map), &fd, fd >= 0 ? 1 : 0);
 }
 
 int rig_unmap(struct rig *rig, uint64_t addr, uint64_t size)
@@ -396,21 +423,14 @@ void rig_post(struct rig *rig, uint32_t region, uint64_t offset, uint64_t value,
 	uint8_t *body = write_body(region, offset, &value, size);
 
 	rig_send(rig, VFIO_USER_REGION_WRITE, VFIO_USER_NO_REPLY, body,
-	         sizeof(struct vfio_user_region_access) + size, NULL, 0);
+	         sizeof(struct vfio_user_region_access) + size);
 	free(body);
 }
 
-int rig_set_irqs(struct rig *rig, uint32_t flags, uint32_t index, uint32_t start, uint32_t count,
-                 const int *fds, unsigned fd_count)
+int rig_set_irqs(struct rig *rig, const struct vfio_user_set_irqs *request, const int *fds,
+                 unsigned fd_count)
 {
-	struct vfio_user_set_irqs request = {.argsz = sizeof(request),
-	                                     .flags = flags,
-	                                     .index = index,
-	                                     .start = start,
-	                                     .count = count};
-
-	return rig_call_fds(rig, VFIO_USER_SET_IRQS, &request, sizeof(request), fds, fd_count, NULL,
-	                    0);
+	return rig_call_fds(rig, VFIO_USER_SET_IRQS, request, sizeof(*request), fds, fd_count);
 }
 
 uint32_t rig_config_read(struct rig *rig, uint64_t offset, uint32_t size)

@@ -75,8 +75,9 @@ size_t rig_build(struct rig *rig, void *buf, uint16_t command, uint32_t flags, c
                  size_t size);
 
 /* Sends one message. Returns its id. */
-uint16_t rig_send(struct rig *rig, uint16_t command, uint32_t flags, const void *body, size_t size,
-                  const int *fds, unsigned fd_count);
+uint16_t rig_send(struct rig *rig, uint16_t command, uint32_t flags, const void *body, size_t size);
+uint16_t rig_send_fds(struct rig *rig, uint16_t command, const void *body, size_t size,
+                      const int *fds, unsigned fd_count);
 
 /* Takes one message of the server if there is one now. Returns its body's size, -EAGAIN when there
  * is none, -ENODATA when the server has closed. BODY holds MAX bytes, enough for any answer. */
@@ -89,8 +90,10 @@ int rig_receive(struct rig *rig, struct vfio_user_header *header, void *body, si
  */
 int rig_call(struct rig *rig, uint16_t command, const void *body, size_t size, void *answer,
              size_t max);
+
+/* The same with descriptors; the answer's body is not looked at. */
 int rig_call_fds(struct rig *rig, uint16_t command, const void *body, size_t size, const int *fds,
-                 unsigned fd_count, void *answer, size_t max);
+                 unsigned fd_count);
 
 /* Asserts that the server has closed the connection, and closes our end too. */
 void rig_expect_closed(struct rig *rig);
@@ -105,10 +108,15 @@ int rig_unmap(struct rig *rig, uint64_t addr, uint64_t size);
 int rig_read(struct rig *rig, uint32_t region, uint64_t offset, void *data, uint32_t size);
 int rig_write(struct rig *rig, uint32_t region, uint64_t offset, const void *data, uint32_t size);
 void rig_post(struct rig *rig, uint32_t region, uint64_t offset, uint64_t value, uint32_t size);
-int rig_set_irqs(struct rig *rig, uint32_t flags, uint32_t index, uint32_t start, uint32_t count,
-                 const int *fds, unsigned fd_count);
+int rig_set_irqs(struct rig *rig, const struct vfio_user_set_irqs *request, const int *fds,
+                 unsigned fd_count);
 uint32_t rig_config_read(struct rig *rig, uint64_t offset, uint32_t size);
 void rig_config_write(struct rig *rig, uint64_t offset, uint32_t value, uint32_t size);
+
+/* A SET_IRQS request without data. */
+#define RIG_IRQS(flags, index, start, count)                                                       \
+	(&(struct vfio_user_set_irqs){sizeof(struct vfio_user_set_irqs), flags, index, start,      \
+	                              count})
 
 /* Bus mastering and MSI-X on. */
 void rig_enable(struct rig *rig);

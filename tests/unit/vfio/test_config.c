@@ -106,14 +106,14 @@ static void takes_any_access(void **state)
 {
 	struct rig *rig = *state;
 	uint8_t data[64], got[64];
+	uint32_t random = 3;
 
-	srand(3);
 	for (unsigned i = 0; i < 5000; i++) {
-		uint32_t size = 1 + (uint32_t)rand() % 64;
-		uint64_t offset = (uint64_t)rand() % (i % 2 ? 4096 - size + 1 : 0xc0);
+		uint32_t size = 1 + unit_random(&random) % 64;
+		uint64_t offset = unit_random(&random) % (i % 2 ? 4096 - size + 1 : 0xc0);
 
 		for (unsigned j = 0; j < size; j++)
-			data[j] = (uint8_t)rand();
+			data[j] = (uint8_t)unit_random(&random);
 		assert_int_equal(rig_write(rig, 7, offset, data, size), 0);
 		assert_int_equal(rig_read(rig, 7, offset, got, size), 0);
 	}
@@ -157,7 +157,7 @@ static void resets_the_function(void **state)
 	rig_enable(rig);
 	rig_config_write(rig, 0x10, 0xfe000000, 4);
 	assert_int_equal(rig_map(rig, 0x1000, 8192, 3, memory, 0), 0);
-	assert_int_equal(rig_set_irqs(rig, 0x24, 2, 3, 1, &event, 1), 0);
+	assert_int_equal(rig_set_irqs(rig, RIG_IRQS(0x24, 2, 3, 1), &event, 1), 0);
 	pci_irq_raise(irq, 9); /* has no eventfd: pending */
 	generation = guest_mem_generation(vfio_server_guest_mem(rig->server));
 	/* without the bit, and with it in every width */
@@ -182,7 +182,7 @@ static void resets_the_function(void **state)
 	pci_irq_raise(irq, 3);
 	assert_int_equal(rig_signals(event), 1);
 	/* and what does not: the pending vector */
-	assert_int_equal(rig_set_irqs(rig, 0x24, 2, 9, 1, &event, 1), 0);
+	assert_int_equal(rig_set_irqs(rig, RIG_IRQS(0x24, 2, 9, 1), &event, 1), 0);
 	assert_int_equal(rig_signals(event), 0);
 	close(event);
 	close(memory);

@@ -361,8 +361,7 @@ static void closes_a_descriptor_that_comes_with_an_unmap(void **state)
 	unsigned before = rig_open_fds();
 
 	assert_int_equal(rig_map(rig, GUEST, PAGE, RW, memory, 0), 0);
-	assert_int_equal(rig_call_fds(rig, VFIO_USER_DMA_UNMAP, &unmap, sizeof(unmap), &memory, 1,
-	                              &unmap, sizeof(unmap)),
+	assert_int_equal(rig_call_fds(rig, VFIO_USER_DMA_UNMAP, &unmap, sizeof(unmap), &memory, 1),
 	                 sizeof(unmap));
 	assert_int_equal(rig_open_fds(), before);
 }
@@ -438,7 +437,7 @@ static void drops_a_client_whose_descriptors_were_lost(void **state)
 		fds[i] = eventfd(0, EFD_CLOEXEC);
 	before = rig_open_fds();
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
-	rig_send(rig, VFIO_USER_SET_IRQS, 0, &request, sizeof(request), fds, 4);
+	rig_send_fds(rig, VFIO_USER_SET_IRQS, &request, sizeof(request), fds, 4);
 	int highest = dup(memory); /* the next two numbers are free, and no others */
 
 	close(highest);

@@ -212,7 +212,7 @@ static void keeps_to_the_clients_limit(void **state)
 	(void)state;
 	rig_pair(rig, NULL);
 	strcpy((char *)version + 4, "{\"capabilities\":{\"max_data_xfer_size\":8}}");
-	rig_send(rig, VFIO_USER_VERSION, 0, version, 4 + strlen((char *)version + 4) + 1, NULL, 0);
+	rig_send(rig, VFIO_USER_VERSION, 0, version, 4 + strlen((char *)version + 4) + 1);
 	rig_turn(rig);
 	assert_true(rig_receive(rig, &header, body, sizeof(body)) > 0);
 	hook();
@@ -258,7 +258,7 @@ static void client_busy(void)
 	case 0: /* QEMU holds its lock: an answer to this before anything else */
 		assert_true(take_request());
 		rig_post(rig, 0, 0x20, 0xabcdef, 8);
-		rig_send(rig, VFIO_USER_REGION_READ, 0, &access, sizeof(access), NULL, 0);
+		rig_send(rig, VFIO_USER_REGION_READ, 0, &access, sizeof(access));
 		break;
 	case 1:
 		assert_int_equal(rig_receive(rig, &header, body, sizeof(body)), 24);
@@ -266,7 +266,7 @@ static void client_busy(void)
 		access.region = VFIO_USER_CONFIG;
 		access.offset = 0;
 		access.count = 4;
-		rig_send(rig, VFIO_USER_REGION_READ, 0, &access, sizeof(access), NULL, 0);
+		rig_send(rig, VFIO_USER_REGION_READ, 0, &access, sizeof(access));
 		break;
 	default:
 		assert_int_equal(rig_receive(rig, &header, body, sizeof(body)), 20);
@@ -311,7 +311,7 @@ static void client_connects(void)
 	        .argsz = 20, .flags = 0x24, .index = 2, .start = 3, .count = 1};
 
 	assert_true(take_request());
-	rig_send(rig, VFIO_USER_SET_IRQS, 0, &irqs, sizeof(irqs), &event, 1);
+	rig_send_fds(rig, VFIO_USER_SET_IRQS, &irqs, sizeof(irqs), &event, 1);
 	client = client_connected;
 }
 
@@ -340,7 +340,7 @@ static void client_urgent(void)
 	assert_true(take_request());
 	rig->on_work = NULL;          /* once is enough */
 	rig_post(rig, 0, 0x28, 1, 8); /* this one can be served */
-	rig_send(rig, urgent_command, 0, urgent_body, urgent_size, NULL, 0);
+	rig_send(rig, urgent_command, 0, urgent_body, urgent_size);
 }
 
 static void work_reads(struct rig *self)

@@ -57,10 +57,11 @@ static void follows_qemu(void **state)
 	struct rig *rig = *state;
 
 	rig_config_write(rig, RIG_MSIX_CTRL, 0xc000, 2);
-	assert_int_equal(rig_set_irqs(rig, TRIGGER | EVENTFD, MSIX, 0, 1, NULL, 0), 0);
+	assert_int_equal(rig_set_irqs(rig, RIG_IRQS(TRIGGER | EVENTFD, MSIX, 0, 1), NULL, 0), 0);
 	for (uint32_t i = 0; i < 4; i++)
-		assert_int_equal(rig_set_irqs(rig, TRIGGER | EVENTFD, MSIX, i, 1, &events[i], 1),
-		                 0);
+		assert_int_equal(
+		        rig_set_irqs(rig, RIG_IRQS(TRIGGER | EVENTFD, MSIX, i, 1), &events[i], 1),
+		        0);
 	raise_vector(rig, 2);
 	assert_int_equal(rig_signals(events[2]), 0);
 	rig_config_write(rig, RIG_MSIX_CTRL, 0x8000, 2);
@@ -71,7 +72,7 @@ static void follows_qemu(void **state)
 		assert_int_equal(rig_signals(events[i]), 2);
 	}
 	assert_int_equal(pending(rig), 0);
-	assert_int_equal(rig_set_irqs(rig, TRIGGER | NONE, MSIX, 0, 0, NULL, 0), 0);
+	assert_int_equal(rig_set_irqs(rig, RIG_IRQS(TRIGGER | NONE, MSIX, 0, 0), NULL, 0), 0);
 	raise_vector(rig, 1);
 	assert_int_equal(rig_signals(events[1]), 0);
 	assert_int_equal(pending(rig), 2);
@@ -85,13 +86,14 @@ static void latches_until_the_vector_is_connected(void **state)
 	for (unsigned i = 0; i < 3; i++)
 		raise_vector(rig, 5);
 	assert_int_equal(pending(rig), 1 << 5);
-	assert_int_equal(rig_set_irqs(rig, TRIGGER | EVENTFD, MSIX, 4, 3, events, 3), 0);
+	assert_int_equal(rig_set_irqs(rig, RIG_IRQS(TRIGGER | EVENTFD, MSIX, 4, 3), events, 3), 0);
 	/* once, however often it was raised */
 	assert_int_equal(rig_signals(events[0]), 0);
 	assert_int_equal(rig_signals(events[1]), 1);
 	assert_int_equal(pending(rig), 0);
 	/* and no more */
-	assert_int_equal(rig_set_irqs(rig, TRIGGER | EVENTFD, MSIX, 5, 1, &events[2], 1), 0);
+	assert_int_equal(rig_set_irqs(rig, RIG_IRQS(TRIGGER | EVENTFD, MSIX, 5, 1), &events[2], 1),
+	                 0);
 	assert_int_equal(rig_signals(events[2]), 0);
 }
 
@@ -99,7 +101,7 @@ static void latches_while_disabled_or_masked(void **state)
 {
 	struct rig *rig = *state;
 
-	assert_int_equal(rig_set_irqs(rig, TRIGGER | EVENTFD, MSIX, 0, 1, events, 1), 0);
+	assert_int_equal(rig_set_irqs(rig, RIG_IRQS(TRIGGER | EVENTFD, MSIX, 0, 1), events, 1), 0);
 	raise_vector(rig, 0);
 	rig_config_write(rig, RIG_MSIX_CTRL, 0xc000, 2);
 	assert_int_equal(rig_signals(events[0]), 0);
@@ -122,21 +124,22 @@ static void replaces_the_eventfd_of_a_live_vector(void **state)
 	unsigned before;
 
 	rig_enable(rig);
-	assert_int_equal(rig_set_irqs(rig, TRIGGER | EVENTFD, MSIX, 1, 1, events, 1), 0);
+	assert_int_equal(rig_set_irqs(rig, RIG_IRQS(TRIGGER | EVENTFD, MSIX, 1, 1), events, 1), 0);
 	before = rig_open_fds();
 	for (unsigned i = 0; i < 2000; i++) {
 		int fd = events[i % EVENTS];
 
-		assert_int_equal(rig_set_irqs(rig, TRIGGER | EVENTFD, MSIX, 1, 1, &fd, 1), 0);
+		assert_int_equal(rig_set_irqs(rig, RIG_IRQS(TRIGGER | EVENTFD, MSIX, 1, 1), &fd, 1),
+		                 0);
 		raise_vector(rig, 1);
 		assert_int_equal(rig_signals(fd), 1);
 	}
 	assert_int_equal(rig_open_fds(), before);
 	/* taken away, raised, given back: nothing is lost */
-	assert_int_equal(rig_set_irqs(rig, TRIGGER | EVENTFD, MSIX, 1, 1, NULL, 0), 0);
+	assert_int_equal(rig_set_irqs(rig, RIG_IRQS(TRIGGER | EVENTFD, MSIX, 1, 1), NULL, 0), 0);
 	assert_int_equal(rig_open_fds(), before - 1);
 	raise_vector(rig, 1);
-	assert_int_equal(rig_set_irqs(rig, TRIGGER | EVENTFD, MSIX, 1, 1, events, 1), 0);
+	assert_int_equal(rig_set_irqs(rig, RIG_IRQS(TRIGGER | EVENTFD, MSIX, 1, 1), events, 1), 0);
 	assert_int_equal(rig_signals(events[0]), 1);
 }
 
@@ -146,8 +149,10 @@ static void takes_away_exactly_the_range(void **state)
 	struct rig *rig = *state;
 
 	rig_enable(rig);
-	assert_int_equal(rig_set_irqs(rig, TRIGGER | EVENTFD, MSIX, 10, EVENTS, events, EVENTS), 0);
-	assert_int_equal(rig_set_irqs(rig, TRIGGER | EVENTFD, MSIX, 12, 3, NULL, 0), 0);
+	assert_int_equal(
+	        rig_set_irqs(rig, RIG_IRQS(TRIGGER | EVENTFD, MSIX, 10, EVENTS), events, EVENTS),
+	        0);
+	assert_int_equal(rig_set_irqs(rig, RIG_IRQS(TRIGGER | EVENTFD, MSIX, 12, 3), NULL, 0), 0);
 	for (unsigned i = 0; i < EVENTS; i++) {
 		raise_vector(rig, 10 + i);
 		assert_int_equal(rig_signals(events[i]), i >= 2 && i < 5 ? 0 : 1);
@@ -162,8 +167,8 @@ static void triggers_when_the_client_asks(void **state)
 	        .argsz = 23, .flags = BOOL | TRIGGER, .index = MSIX, .start = 1, .count = 3};
 
 	rig_enable(rig);
-	assert_int_equal(rig_set_irqs(rig, TRIGGER | EVENTFD, MSIX, 0, 4, events, 4), 0);
-	assert_int_equal(rig_set_irqs(rig, TRIGGER | NONE, MSIX, 1, 2, NULL, 0), 0);
+	assert_int_equal(rig_set_irqs(rig, RIG_IRQS(TRIGGER | EVENTFD, MSIX, 0, 4), events, 4), 0);
+	assert_int_equal(rig_set_irqs(rig, RIG_IRQS(TRIGGER | NONE, MSIX, 1, 2), NULL, 0), 0);
 	for (unsigned i = 0; i < 4; i++)
 		assert_int_equal(rig_signals(events[i]), i == 1 || i == 2);
 	memcpy(request, &head, sizeof(head));
@@ -173,10 +178,13 @@ static void triggers_when_the_client_asks(void **state)
 	for (unsigned i = 0; i < 4; i++)
 		assert_int_equal(rig_signals(events[i]), i == 1 || i == 3);
 	/* ERR as well */
-	assert_int_equal(rig_set_irqs(rig, TRIGGER | NONE, VFIO_USER_ERR, 0, 1, NULL, 0), 0);
-	assert_int_equal(rig_set_irqs(rig, TRIGGER | EVENTFD, VFIO_USER_ERR, 0, 1, &events[7], 1),
+	assert_int_equal(rig_set_irqs(rig, RIG_IRQS(TRIGGER | NONE, VFIO_USER_ERR, 0, 1), NULL, 0),
 	                 0);
-	assert_int_equal(rig_set_irqs(rig, TRIGGER | NONE, VFIO_USER_ERR, 0, 1, NULL, 0), 0);
+	assert_int_equal(
+	        rig_set_irqs(rig, RIG_IRQS(TRIGGER | EVENTFD, VFIO_USER_ERR, 0, 1), &events[7], 1),
+	        0);
+	assert_int_equal(rig_set_irqs(rig, RIG_IRQS(TRIGGER | NONE, VFIO_USER_ERR, 0, 1), NULL, 0),
+	                 0);
 	assert_int_equal(rig_signals(events[7]), 1);
 }
 
@@ -185,13 +193,17 @@ static void disables_every_index(void **state)
 	struct rig *rig = *state;
 	unsigned before = rig_open_fds();
 
-	assert_int_equal(rig_set_irqs(rig, TRIGGER | EVENTFD, MSIX, 0, EVENTS, events, EVENTS), 0);
-	assert_int_equal(rig_set_irqs(rig, TRIGGER | EVENTFD, VFIO_USER_ERR, 0, 1, events, 1), 0);
-	assert_int_equal(rig_set_irqs(rig, TRIGGER | EVENTFD, VFIO_USER_REQ, 0, 1, events, 1), 0);
+	assert_int_equal(
+	        rig_set_irqs(rig, RIG_IRQS(TRIGGER | EVENTFD, MSIX, 0, EVENTS), events, EVENTS), 0);
+	assert_int_equal(
+	        rig_set_irqs(rig, RIG_IRQS(TRIGGER | EVENTFD, VFIO_USER_ERR, 0, 1), events, 1), 0);
+	assert_int_equal(
+	        rig_set_irqs(rig, RIG_IRQS(TRIGGER | EVENTFD, VFIO_USER_REQ, 0, 1), events, 1), 0);
 	assert_int_equal(rig_open_fds(), before + EVENTS + 2);
 	/* twice: it must succeed for an index without vectors too */
 	for (uint32_t i = 0; i < 10; i++)
-		assert_int_equal(rig_set_irqs(rig, TRIGGER | NONE, i % 5, 0, 0, NULL, 0), 0);
+		assert_int_equal(rig_set_irqs(rig, RIG_IRQS(TRIGGER | NONE, i % 5, 0, 0), NULL, 0),
+		                 0);
 	assert_int_equal(rig_open_fds(), before);
 }
 
@@ -240,9 +252,10 @@ static void refuses_bad_combinations(void **state)
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		EXPECT_COUNT("vfio_irq_invalid",
-		             assert_int_equal(rig_set_irqs(rig, cases[i].flags, cases[i].index,
-		                                           cases[i].start, cases[i].count, events,
-		                                           cases[i].fds),
+		             assert_int_equal(rig_set_irqs(rig,
+		                                           RIG_IRQS(cases[i].flags, cases[i].index,
+		                                                    cases[i].start, cases[i].count),
+		                                           events, cases[i].fds),
 		                              -EINVAL));
 		assert_int_equal(rig_open_fds(), before);
 	}
@@ -256,8 +269,7 @@ static int set_irqs_sized(struct rig *rig, uint32_t argsz, uint32_t flags, uint3
 	        .argsz = argsz, .flags = flags, .index = MSIX, .count = count};
 
 	memcpy(request, &head, sizeof(head));
-	return rig_call_fds(rig, VFIO_USER_SET_IRQS, request, 20 + data_size, events, fd_count,
-	                    NULL, 0);
+	return rig_call_fds(rig, VFIO_USER_SET_IRQS, request, 20 + data_size, events, fd_count);
 }
 
 static void refuses_data_of_the_wrong_size(void **state)
@@ -295,8 +307,9 @@ static void takes_eventfds_only(void **state)
 
 		EXPECT_COUNT(
 		        "vfio_irq_not_eventfd",
-		        assert_int_equal(rig_set_irqs(rig, TRIGGER | EVENTFD, MSIX, 0, 3, fds, 3),
-		                         -EINVAL));
+		        assert_int_equal(
+		                rig_set_irqs(rig, RIG_IRQS(TRIGGER | EVENTFD, MSIX, 0, 3), fds, 3),
+		                -EINVAL));
 		assert_int_equal(rig_open_fds(), before);
 	}
 	close(pipe_fds[0]);
@@ -315,7 +328,7 @@ static void never_blocks_on_a_full_eventfd(void **state)
 	uint64_t full = UINT64_MAX - 1;
 
 	rig_enable(rig);
-	assert_int_equal(rig_set_irqs(rig, TRIGGER | EVENTFD, MSIX, 0, 1, &event, 1), 0);
+	assert_int_equal(rig_set_irqs(rig, RIG_IRQS(TRIGGER | EVENTFD, MSIX, 0, 1), &event, 1), 0);
 	assert_true(fcntl(event, F_GETFL) & O_NONBLOCK);
 	assert_int_equal(write(event, &full, sizeof(full)), sizeof(full));
 	EXPECT_COUNT("vfio_irq_full", raise_vector(rig, 0));
@@ -332,8 +345,9 @@ static void takes_as_many_descriptors_as_there_are_vectors(void **state)
 	for (unsigned i = 0; i < RIG_VECTORS; i++)
 		fds[i] = events[i % EVENTS];
 	rig_enable(rig);
-	assert_int_equal(
-	        rig_set_irqs(rig, TRIGGER | EVENTFD, MSIX, 0, RIG_VECTORS, fds, RIG_VECTORS), 0);
+	assert_int_equal(rig_set_irqs(rig, RIG_IRQS(TRIGGER | EVENTFD, MSIX, 0, RIG_VECTORS), fds,
+	                              RIG_VECTORS),
+	                 0);
 	for (unsigned i = 0; i < RIG_VECTORS; i++)
 		raise_vector(rig, i);
 	for (unsigned i = 0; i < EVENTS; i++)

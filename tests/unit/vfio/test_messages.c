@@ -147,16 +147,15 @@ static void closes_descriptors_of_refused_messages(void **state)
 		for (unsigned count = 1; count <= VFIO_USER_MAX_FDS; count += 126) {
 			if (command == VFIO_USER_RESET)
 				continue;
-			rig_call_fds(rig, command, body, sizeof(body), fds, count, body,
-			             sizeof(body));
+			rig_call_fds(rig, command, body, sizeof(body), fds, count);
 			assert_int_equal(rig_open_fds(), before);
 		}
-	EXPECT_COUNT("vfio_bad_fds",
-	             assert_int_equal(rig_call_fds(rig, VFIO_USER_RESET, NULL, 0, fds, 1, NULL, 0),
-	                              -EINVAL));
-	EXPECT_COUNT("vfio_bad_fds", assert_int_equal(rig_call_fds(rig, VFIO_USER_DMA_MAP, body, 32,
-	                                                           fds, 2, NULL, 0),
-	                                              -EINVAL));
+	EXPECT_COUNT(
+	        "vfio_bad_fds",
+	        assert_int_equal(rig_call_fds(rig, VFIO_USER_RESET, NULL, 0, fds, 1), -EINVAL));
+	EXPECT_COUNT(
+	        "vfio_bad_fds",
+	        assert_int_equal(rig_call_fds(rig, VFIO_USER_DMA_MAP, body, 32, fds, 2), -EINVAL));
 	assert_int_equal(rig_open_fds(), before);
 	assert_int_equal(rig_receive(rig, &header, NULL, 0), -EAGAIN);
 	for (unsigned i = 0; i < VFIO_USER_MAX_FDS; i++)
@@ -173,7 +172,7 @@ static void never_answers_what_wants_no_reply(void **state)
 		memset(body, (int)fill, sizeof(body));
 		for (uint16_t command = 2; command < 24; command++)
 			for (size_t size = 0; size <= 48; size += 8)
-				rig_send(rig, command, VFIO_USER_NO_REPLY, body, size, NULL, 0);
+				rig_send(rig, command, VFIO_USER_NO_REPLY, body, size);
 		rig_expect_silence(rig);
 	}
 	assert_true(vfio_server_attached(rig->server));
@@ -296,7 +295,7 @@ static void resets_as_often_as_asked(void **state)
 
 	rig_enable(rig);
 	assert_int_equal(rig_map(rig, 0, 4096, 3, memory, 0), 0);
-	assert_int_equal(rig_set_irqs(rig, 0x24, 2, 7, 1, &event, 1), 0);
+	assert_int_equal(rig_set_irqs(rig, RIG_IRQS(0x24, 2, 7, 1), &event, 1), 0);
 	for (unsigned i = 1; i <= 1000; i++)
 		assert_int_equal(rig_call(rig, VFIO_USER_RESET, NULL, 0, NULL, 0), 0);
 	assert_int_equal(rig->resets[VFIO_RESET_DEVICE], 1000);

@@ -56,16 +56,17 @@ static void matches_a_bitmap_through_random_changes(void **state)
 	unsigned count = 0;
 
 	(void)state;
-	srand(1);
+	uint32_t random = 1;
+
 	for (unsigned i = 0; i < 40000; i++) {
-		unsigned page = (unsigned)rand() % PAGES;
+		unsigned page = unit_random(&random) % PAGES;
 
 		/* mostly full, then mostly empty, and so on */
-		if (!present[page] && rand() % 4 < (i / 8000 % 2 ? 1 : 3)) {
+		if (!present[page] && unit_random(&random) % 4 < (i / 8000 % 2 ? 1 : 3)) {
 			insert_page(page);
 			present[page] = true;
 			count++;
-		} else if (present[page] && rand() % 4 < (i / 8000 % 2 ? 3 : 1)) {
+		} else if (present[page] && unit_random(&random) % 4 < (i / 8000 % 2 ? 3 : 1)) {
 			remove_page(page);
 			present[page] = false;
 			count--;
@@ -101,9 +102,10 @@ static void holds_65535_in_any_order(void **state)
 	(void)state;
 	for (unsigned i = 0; i < 65535; i++)
 		order[i] = (uint16_t)i;
-	srand(2);
+	uint32_t random = 2;
+
 	for (unsigned i = 65534; i > 0; i--) {
-		unsigned j = (unsigned)rand() % (i + 1);
+		unsigned j = unit_random(&random) % (i + 1);
 		uint16_t swap = order[i];
 
 		order[i] = order[j];

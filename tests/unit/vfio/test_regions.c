@@ -10,17 +10,16 @@
 
 #include "unit.h"
 
-static void expect_access(struct rig *rig, unsigned number, bool write, unsigned bar,
-                          uint64_t offset, size_t size, uint64_t value)
+static void expect_access(struct rig *rig, unsigned number, const struct rig_access *expected)
 {
 	const struct rig_access *access = &rig->accesses[number];
 
 	assert_true(number < rig->access_count);
-	assert_int_equal(access->write, write);
-	assert_int_equal(access->bar, bar);
-	assert_int_equal(access->offset, offset);
-	assert_int_equal(access->size, size);
-	assert_int_equal(access->value, value);
+	assert_int_equal(access->write, expected->write);
+	assert_int_equal(access->bar, expected->bar);
+	assert_int_equal(access->offset, expected->offset);
+	assert_int_equal(access->size, expected->size);
+	assert_int_equal(access->value, expected->value);
 }
 
 static void passes_every_width_and_alignment(void **state)
@@ -38,8 +37,10 @@ static void passes_every_width_and_alignment(void **state)
 			uint64_t expected = size == 8 ? value : value & ((1ull << size * 8) - 1);
 
 			assert_int_equal(rig->access_count, 2);
-			expect_access(rig, 0, true, 0, offset, size, expected);
-			expect_access(rig, 1, false, 0, offset, size, expected);
+			expect_access(rig, 0,
+			              &(struct rig_access){true, 0, offset, size, expected});
+			expect_access(rig, 1,
+			              &(struct rig_access){false, 0, offset, size, expected});
 			assert_int_equal(got, expected);
 		}
 }
@@ -53,9 +54,9 @@ static void cuts_long_accesses_into_aligned_pieces(void **state)
 		data[i] = (uint8_t)i;
 	assert_int_equal(rig_write(rig, 0, 0x203, data, sizeof(data)), 0);
 	assert_int_equal(rig->access_count, 3);
-	expect_access(rig, 0, true, 0, 0x203, 5, 0x0403020100);
-	expect_access(rig, 1, true, 0, 0x208, 8, 0x0c0b0a0908070605);
-	expect_access(rig, 2, true, 0, 0x210, 7, 0x131211100f0e0d);
+	expect_access(rig, 0, &(struct rig_access){true, 0, 0x203, 5, 0x0403020100});
+	expect_access(rig, 1, &(struct rig_access){true, 0, 0x208, 8, 0x0c0b0a0908070605});
+	expect_access(rig, 2, &(struct rig_access){true, 0, 0x210, 7, 0x131211100f0e0d});
 	assert_int_equal(rig_read(rig, 0, 0x203, got, sizeof(got)), 0);
 	assert_memory_equal(got, data, sizeof(data));
 }
@@ -100,7 +101,8 @@ static void posts_without_an_answer_and_in_order(void **state)
 	assert_int_equal(rig_read(rig, 0, 8 * 198, &value, 8), 0);
 	assert_int_equal(value, 198);
 	for (uint64_t i = 0; i < 200; i++)
-		expect_access(rig, (unsigned)i, true, i % 2 ? 2 : 0, 8 * i, i % 3 ? 8 : 4, i);
+		expect_access(rig, (unsigned)i,
+		              &(struct rig_access){true, i % 2 ? 2 : 0, 8 * i, i % 3 ? 8 : 4, i});
 	rig_expect_silence(rig);
 }
 
@@ -181,7 +183,7 @@ static void refuses_writes_whose_size_is_not_their_count(void **state)
 	/* posted: dropped, silently */
 	struct vfio_user_region_access access = {.count = 8};
 
-	rig_send(rig, VFIO_USER_REGION_WRITE, VFIO_USER_NO_REPLY, &access, sizeof(access), NULL, 0);
+	rig_send(rig, VFIO_USER_REGION_WRITE, VFIO_USER_NO_REPLY, &access, sizeof(access));
 	EXPECT_COUNT("vfio_write_size", rig_expect_silence(rig));
 }
 
@@ -215,10 +217,10 @@ static void writes_many_at_once(void **state)
 	assert_int_equal(call_multi(rig, &multi, 200), 200);
 	assert_int_equal(rig->access_count, 200);
 	for (unsigned i = 0; i < 200; i++)
-		expect_access(rig, i, true, i % 2 ? 2 : 0, i * 8, 1 + i % 8, i + 1);
+		expect_access(rig, i,
+		              &(struct rig_access){true, i % 2 ? 2 : 0, i * 8, 1 + i % 8, i + 1});
 	/* as QEMU sends it */
-	rig_send(rig, VFIO_USER_REGION_WRITE_MULTI, VFIO_USER_NO_REPLY, &multi, 8 + 200 * 24, NULL,
-	         0);
+	rig_send(rig, VFIO_USER_REGION_WRITE_MULTI, VFIO_USER_NO_REPLY, &multi, 8 + 200 * 24);
 	rig_expect_silence(rig);
 	assert_int_equal(rig->access_count, 400);
 	multi.count = 0;
@@ -306,9 +308,9 @@ static void splits_accesses_at_the_borders_of_the_table(void **state)
 		data[i] = (uint8_t)(0x10 + i);
 	assert_int_equal(rig_write(rig, 0, RIG_TABLE - 3, data, 8), 0);
 	assert_int_equal(rig->access_count, 1);
-	expect_access(rig, 0, true, 0, RIG_TABLE - 3, 3, 0x121110);
+	expect_access(rig, 0, &(struct rig_access){true, 0, RIG_TABLE - 3, 3, 0x121110});
 	assert_int_equal(rig_write(rig, 0, end - 4, data, 8), 0);
-	expect_access(rig, 1, true, 0, end, 4, 0x17161514);
+	expect_access(rig, 1, &(struct rig_access){true, 0, end, 4, 0x17161514});
 	assert_int_equal(rig_read(rig, 0, RIG_TABLE - 3, got, 8), 0);
 	assert_memory_equal(got, data, 8);
 	assert_int_equal(rig_read(rig, 0, end - 4, got, 8), 0);
@@ -340,7 +342,7 @@ static void shows_latched_vectors_in_the_pending_bits(void **state)
 	/* what is behind them is the device's */
 	assert_int_equal(rig_read(rig, 0, RIG_PBA + 12, bits, 8), 0);
 	assert_int_equal(rig->access_count, 1);
-	expect_access(rig, 0, false, 0, RIG_PBA + 16, 4, 0);
+	expect_access(rig, 0, &(struct rig_access){false, 0, RIG_PBA + 16, 4, 0});
 }
 
 int main(void)

@@ -114,15 +114,16 @@ static void takes_messages_glued_at_any_offset(void **state)
 	make_stream(rig, &stream);
 	for (unsigned i = 0; i < 50; i++, size += stream.size)
 		memcpy(bytes + size, stream.bytes, stream.size);
-	srand(4);
+	uint32_t random = 4;
+
 	for (size_t sent = 0; sent < size;) {
-		size_t chunk = 1 + (size_t)rand() % 900;
+		size_t chunk = 1 + unit_random(&random) % 900;
 
 		if (chunk > size - sent)
 			chunk = size - sent;
 		rig_send_raw(rig, bytes + sent, chunk, NULL, 0);
 		sent += chunk;
-		if (rand() % 2)
+		if (unit_random(&random) % 2)
 			rig_turn(rig);
 	}
 	struct vfio_user_header header;

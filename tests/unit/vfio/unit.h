@@ -10,4 +10,13 @@
 
 #include <cmocka.h>
 
+/* Numbers that are the same in every run: xorshift; STATE is anything but 0 at first. */
+static inline uint32_t unit_random(uint32_t *state)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 17;
+	*state ^= *state << 5;
+	return *state;
+}
+
 #endif
