@@ -73,11 +73,17 @@ void client_attached(struct vfio_server *server)
 	log_info("vfio: client attached");
 }
 
+/* Whether a page of guest memory was lost since it was asked last. */
+static bool take_poison(struct vfio_server *server)
+{
+	uint64_t lost;
+
+	return read(server->poison_fd, &lost, sizeof(lost)) == sizeof(lost);
+}
+
 void client_close(struct vfio_server *server, const char *reason)
 {
 	bool attached = server->state == VFIO_CLIENT_ATTACHED;
-	uint64_t lost;
-	ssize_t ignored __attribute__((unused));
 
 	if (server->state == VFIO_CLIENT_NONE)
 		return;
@@ -93,8 +99,7 @@ void client_close(struct vfio_server *server, const char *reason)
 	if (attached)
 		server_reset(server, VFIO_RESET_DISCONNECT);
 	guest_mem_clear(&server->mem);
-	/* That memory of this client was lost must not be held against the next one. */
-	ignored = read(server->poison_fd, &lost, sizeof(lost));
+	take_poison(server); /* what this client's files did is not the next one's fault */
 	server_next_client(server);
 }
 
@@ -234,12 +239,10 @@ static void on_output_timer(struct loop_timer *timer)
 static void on_poison(struct loop_source *source, uint32_t events)
 {
 	struct vfio_server *server = container_of(source, struct vfio_server, poison);
-	uint64_t lost;
 
 	(void)events;
-	if (read(server->poison_fd, &lost, sizeof(lost)) != sizeof(lost))
+	if (!take_poison(server))
 		return;
-	server->mem.poisoned = true;
 	counter_inc(&vfio_memory_lost);
 	client_close(server, "its memory was truncated");
 }

@@ -22,7 +22,6 @@
 COUNTER(vfio_mem_fault, "device accesses to guest addresses that are not mapped");
 COUNTER(vfio_mem_access, "device accesses to guest addresses that do not allow them");
 COUNTER(vfio_mem_no_master, "device accesses while bus mastering was off");
-COUNTER(vfio_mem_poisoned, "device accesses after guest memory was lost");
 COUNTER(vfio_mem_pieces, "translations that need more pieces than the caller has");
 COUNTER(vfio_mem_overlap, "guest ranges refused because they overlap others");
 COUNTER(vfio_mem_range, "guest ranges refused because they are empty, wrap or are not aligned");
@@ -155,24 +154,9 @@ void guest_mem_clear(struct guest_mem *mem)
 {
 	guest_mem_remove_all(mem);
 	guest_files_trim(&mem->files);
-	mem->poisoned = false;
 }
 
 /* ---- access ---- */
-
-/* What every access asks first. */
-static int check_state(const struct guest_mem *mem)
-{
-	if (!mem->bus_master) {
-		counter_inc(&vfio_mem_no_master);
-		return -EPERM;
-	}
-	if (mem->poisoned) {
-		counter_inc(&vfio_mem_poisoned);
-		return -EFAULT;
-	}
-	return 0;
-}
 
 /* The region that contains ADDR and allows ACCESS, in *REGION, or a negative errno. */
 static int find_region(struct guest_mem *mem, uint64_t addr, enum guest_access access,
@@ -202,14 +186,18 @@ static size_t size_inside(const struct region *region, uint64_t addr, size_t siz
 	return size - 1 > region->last - addr ? (size_t)(region->last - addr) + 1 : size;
 }
 
-/* The check of the whole request: is there anything to do, and does the range wrap? */
+/* What every access asks first. */
 static int check_range(const struct guest_mem *mem, uint64_t addr, size_t size)
 {
 	if (size > 0 && size - 1 > UINT64_MAX - addr) {
 		counter_inc(&vfio_mem_fault);
 		return -EFAULT;
 	}
-	return check_state(mem);
+	if (!mem->bus_master) {
+		counter_inc(&vfio_mem_no_master);
+		return -EPERM;
+	}
+	return 0;
 }
 
 int guest_mem_map(struct guest_mem *mem, uint64_t addr, size_t size, enum guest_access access,

@@ -19,7 +19,6 @@ struct guest_mem {
 	struct region *last; /* the region of the last access; NULL after a change */
 	uint64_t generation;
 	bool bus_master; /* COMMAND and power state allow DMA */
-	bool poisoned;   /* the client's memory is not what it was */
 	guest_message_dma_fn *message_dma;
 	void *message_arg;
 	struct guest_files files;

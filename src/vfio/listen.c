@@ -35,7 +35,7 @@ static int remove_stale(const char *path, const struct sockaddr_un *address)
 	struct stat info;
 
 	if (lstat(path, &info) < 0)
-		return -errno;
+		return errno == ENOENT ? 0 : -errno;
 	if (!S_ISSOCK(info.st_mode))
 		return -EEXIST;
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -47,7 +47,7 @@ static int remove_stale(const char *path, const struct sockaddr_un *address)
 	close(fd);
 	if (error != ECONNREFUSED) /* accepted, waiting (EAGAIN), or not for us to know */
 		return error == 0 || error == EAGAIN ? -EADDRINUSE : -error;
-	return unlink(path) < 0 ? -errno : 0;
+	return unlink(path) < 0 && errno != ENOENT ? -errno : 0;
 }
 
 /* Locks the directory of PATH. Returns a descriptor to close, or -1: some cannot be opened, and
@@ -59,8 +59,10 @@ static int lock_directory(const char *path)
 	strcpy(copy, path); /* its length was checked */
 	int fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	if (fd >= 0)
+	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		log_info("vfio: another process holds a lock on %s: waiting for it", copy);
 		flock(fd, LOCK_EX);
+	}
 	return fd;
 }
 

@@ -578,6 +578,28 @@ static void survives_a_truncated_file(void **state)
 	assert_int_equal(rig_open_fds(), before);
 }
 
+/* The client that did it is gone before the loop hears of it; the next one is not punished. */
+static void forgets_a_truncated_file_with_its_client(void **state)
+{
+	struct rig *rig = *state;
+	int pair[2];
+
+	assert_int_equal(rig_map(rig, GUEST, MIB, RW, memory, 0), 0);
+	assert_int_equal(ftruncate(memory, 0), 0);
+	EXPECT_COUNT("vfio_file_lost", assert_int_equal(byte_at(GUEST), 0));
+	client_close(rig->server, "the test says so");
+	close(rig->fd);
+	assert_int_equal(ftruncate(memory, (off_t)MIB), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	rig->fd = pair[1];
+	assert_int_equal(client_open(rig->server, &transport_socket_io, pair[0]), 0);
+	rig_version(rig);
+	rig_enable(rig);
+	assert_int_equal(rig_map(rig, GUEST, MIB, RW, memory, 0), 0);
+	assert_int_equal(byte_at(GUEST), 0);
+	assert_true(vfio_server_attached(rig->server));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -603,6 +625,7 @@ int main(void)
 	        TEST(posts_entries),
 	        TEST(changes_its_generation_with_every_change),
 	        TEST(survives_a_truncated_file),
+	        TEST(forgets_a_truncated_file_with_its_client),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
