@@ -125,11 +125,14 @@ enum rdma_tx local_transmit(struct local_net *net, struct rdma_msg *msg, size_t 
 	size_t left = atomic ? 0 : req->length - msg->offset;
 	size_t part = left < *budget ? left : *budget;
 
+	if (req->transport == RDMA_QP_UD) /* is never left half-way: its address may go */
+		part = left;
+
 	/* GSI datagrams carry the connection manager: patterns would only break it */
 	rdma_copy_fn *copy = req->dst_qpn == RDMA_QPN_GSI ? NULL : net->copy;
 
 	if (rdma_msg_move(msg, part, copy, msg))
 		return RDMA_TX_SENT;
-	*budget -= part;
+	*budget -= part < *budget ? part : *budget;
 	return part < left ? RDMA_TX_MORE : finish(net, msg);
 }

@@ -224,6 +224,7 @@ static void *span_host(const struct span *span)
 
 static size_t span_size(const struct span *span)
 {
+	assert(!span_empty(span));
 	return span->left > 0 ? span->left : span->iov[span->piece].iov_len;
 }
 

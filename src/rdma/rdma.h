@@ -240,9 +240,11 @@ struct rdma_owner_ops {
 	int (*fetch_recv)(void *qp_owner, struct rdma_recv *recv);
 
 	/*
-	 * A request is complete. Sends complete in the order of their queue, each exactly once,
-	 * whether signaled or not, until the first that failed; receives likewise. The data is
-	 * visible before the call. After a failed one the QP enters ERR and flush() follows.
+	 * A request is complete. RDMA_LOC_* and RDMA_MEM_MGMT_ERR are errors of this side, which
+	 * the queue ABI reports by request (NPG); all others come from the peer (MSN). Sends
+	 * complete in the order of their queue, each exactly once, whether signaled or not, until
+	 * the first that failed; receives likewise. The data is visible before the call. After a
+	 * failed one the QP enters ERR and flush() follows.
 	 */
 	void (*complete_send)(void *qp_owner, const struct rdma_wc *wc);
 	void (*complete_recv)(void *qp_owner, const struct rdma_wc *wc);
@@ -340,7 +342,7 @@ int rdma_mr_create(struct rdma_dev *dev, const struct rdma_mr_config *config);
  * that use the region end with the error of a bad key. Returns 0 or -ENOENT. */
 int rdma_mr_destroy(struct rdma_dev *dev, uint32_t key);
 
-/* KEY will be used soon, in the next request of a queue perhaps: fetches its entry into the cache. */
+/* KEY will be used soon, by the next request of a queue perhaps: gets its entry into the cache. */
 void rdma_mr_prefetch(const struct rdma_dev *dev, uint32_t key);
 
 /* ---- address handles ---- */

@@ -200,11 +200,20 @@ static bool may_start(const struct rdma_qp *qp, const struct rdma_msg *msg)
 	return !rdma_op_fetches(msg->wr.opcode) || qp->fetching < qp->attr.max_rd_atomic;
 }
 
+/* Copying a page table takes as long as copying as much payload. */
+static void charge_table(const struct rdma_wr *wr, struct rdma_budget *budget)
+{
+	size_t size = wr->opcode == RDMA_REG_MR ? (size_t)wr->reg.page_count * sizeof(uint64_t) : 0;
+
+	budget->bytes -= size < budget->bytes ? size : budget->bytes;
+}
+
 /* What needs no fabric; true when that is all there was to do. */
-static bool start_message(struct rdma_qp *qp, struct rdma_msg *msg)
+static bool start_message(struct rdma_qp *qp, struct rdma_msg *msg, struct rdma_budget *budget)
 {
 	if (rdma_op_is(msg->wr.opcode, OP_LOCAL)) {
 		message_end(msg, execute_local(qp, &msg->wr));
+		charge_table(&msg->wr, budget);
 		return true;
 	}
 	if (qp->type == RDMA_QP_UD && msg->req.length > qp->dev->datagram_mtu) {
@@ -253,14 +262,14 @@ static enum step step_transmit(struct rdma_qp *qp, struct rdma_budget *budget)
 	}
 	if (qp->block != RDMA_BLOCK_NONE)
 		return STEP_STOP;
+	if (budget->bytes == 0)
+		return STEP_AGAIN;
 	if (msg->state == RDMA_MSG_OPEN) {
 		if (!may_start(qp, msg))
 			return STEP_STOP;
-		if (start_message(qp, msg))
+		if (start_message(qp, msg, budget))
 			return STEP_TRANSMIT;
 	}
-	if (budget->bytes == 0)
-		return STEP_AGAIN;
 	enum rdma_tx result = call_fabric(qp, msg, &budget->bytes);
 
 	if (!rdma_states[qp->state].sends) /* it was itself the peer, and failed */
@@ -589,6 +598,7 @@ void rdma_qp_resume(struct rdma_qp *qp)
 		return;
 	rdma_qp_stop_waiting(qp);
 	qp->block = RDMA_BLOCK_NONE;
+	rdma_qp_update_timer(qp); /* a period that ends now does not count any more */
 	rdma_qp_make_ready(qp);
 }
 

@@ -74,7 +74,7 @@ static uint64_t *host_pages(struct rdma_mr *mr, uint64_t generation)
 {
 	uint64_t *hosts = mr->pages + mr->page_room;
 
-	if (mr->host_generation != generation) {
+	if (generation != 0 && mr->host_generation != generation) {
 		memset(hosts, 0, mr->page_count * sizeof(*hosts));
 		mr->host_generation = generation;
 	}
@@ -101,17 +101,20 @@ static uint8_t *page_host(struct rdma_dev *dev, struct rdma_mr *mr, uint64_t pag
 	return iov.iov_base;
 }
 
-/* Pieces from remembered pages, neighbours joined; fewer bytes than wanted when one is not. */
+/* Pieces from remembered pages, neighbours joined; fewer bytes than wanted when one is not, and
+ * none when nothing may be remembered. */
 static int map_remembered(struct rdma_dev *dev, const struct rdma_place *place,
                           enum rdma_mem_access access, struct iovec *iov, unsigned max,
-                          struct rdma_run *run, uint64_t *hosts)
+                          struct rdma_run *run)
 {
 	struct rdma_mr *mr = place->mr;
+	uint64_t generation = owner_generation(dev);
+	uint64_t *hosts = host_pages(mr, generation);
 	uint64_t at = mr->first + place->offset, size = 1ull << mr->page_shift;
 	size_t done = 0;
 	unsigned count = 0;
 
-	while (done < run->size) {
+	while (generation != 0 && done < run->size) {
 		uint64_t page = at >> mr->page_shift, inside = at & (size - 1);
 		uint8_t *host = page_host(dev, mr, page, access, hosts);
 		size_t part = size - inside < run->size - done ? size - inside : run->size - done;
@@ -159,15 +162,10 @@ int rdma_place_map(struct rdma_dev *dev, const struct rdma_place *place,
 
 	if (mr->page_count == 0)
 		return map_contiguous(dev, place, access, iov, max, run);
-	uint64_t generation = owner_generation(dev);
+	int count = map_remembered(dev, place, access, iov, max, run);
 
-	if (generation != 0) {
-		int count = map_remembered(dev, place, access, iov, max, run,
-		                           host_pages(mr, generation));
-
-		if (count > 0)
-			return count;
-	}
+	if (count > 0)
+		return count;
 	translate_pages(place, run);
 	return rdma_dma_map(dev, access, iov, max, run);
 }
