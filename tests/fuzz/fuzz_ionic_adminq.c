@@ -12,7 +12,7 @@
 
 /* With its guest_mem.h and pci_irq.h; src/vfio stays out. */
 #define FAKE_RAM_SIZE (512u << 10)
-#include "../unit/ionic/fake_guest.c"
+#include "../unit/ionic/fake_guest.c" // NOLINT(bugprone-suspicious-include)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

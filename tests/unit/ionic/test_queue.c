@@ -383,11 +383,11 @@ static void test_bad_doorbells(void **state)
 static void test_adminq_batch(void **state)
 {
 	union ionic_cmd cmd = {.any = {.opcode = IONIC_CMD_NOP}};
-	uint32_t first = guest.adminq.head;
 
 	(void)state;
 	for (unsigned round = 0; round < 5; round++) {
-		first = guest.adminq.head;
+		uint32_t first = guest.adminq.head;
+
 		for (unsigned i = 0; i < 15; i++) {
 			cmd.any.opcode = i == 7 ? 99 : IONIC_CMD_NOP;
 			fake_admin_post(&guest, &cmd);

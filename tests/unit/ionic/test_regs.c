@@ -166,7 +166,7 @@ static void test_doorbell_needs_its_width(void **state)
 /* Reading twice shows the same; nothing is started or acknowledged by looking (ethtool -d). */
 static void test_reads_have_no_side_effects(void **state)
 {
-	uint32_t first[64], second[64];
+	uint32_t first[64] = {0}, second[64] = {0};
 
 	(void)state;
 	fake_write(&guest, CMD, IONIC_CMD_NOP, 4);
