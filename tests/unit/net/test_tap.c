@@ -86,13 +86,18 @@ struct sink {
 	uint8_t bytes[FRAME_BUFFER];
 };
 
+/* And not what the kernel says on its own: neighbour discovery, which is to groups. */
+static bool is_ours(const uint8_t *bytes)
+{
+	return bytes[0] == 2 && bytes[5] == 2;
+}
+
 static int sink_deliver(struct net_port *port, const struct net_frame *frame)
 {
 	struct sink *sink = (struct sink *)port;
 
-	if (frame->size < 14 || frame->iov_count != 1 ||
-	    ((uint8_t *)frame->iov[0].iov_base)[5] != 2)
-		return 0; /* what the kernel says on its own: neighbour discovery */
+	if (frame->size < 14 || frame->iov_count != 1 || !is_ours(frame->iov[0].iov_base))
+		return 0;
 	sink->frames++;
 	sink->last = *frame;
 	iov_to_buf(frame->iov, frame->iov_count, 0, sink->bytes, frame->size);
@@ -226,7 +231,7 @@ static size_t receive_packet(int fd, struct virtio_net_hdr *vnet, uint8_t *bytes
 		ssize_t size = readv(fd, iov, 2);
 
 		assert_return_code(size, errno);
-		if (bytes[5] == 2) /* ours */
+		if (is_ours(bytes))
 			return (size_t)size - sizeof(*vnet);
 	}
 	fail();
