@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -179,6 +180,29 @@ static void serves_the_second_client_after_the_first(void **state)
 	rig->fd = third;
 	rig_version(rig);
 	assert_int_equal(rig->resets[VFIO_RESET_DISCONNECT], 2);
+}
+
+/* Out of descriptors: no busy loop, and the client that waits is served later. */
+static void accepts_later_what_it_cannot_accept_now(void **state)
+{
+	struct rig *rig = *state;
+	struct rlimit limit, low;
+
+	assert_int_equal(vfio_server_start(rig->server), 0);
+	next_client(rig);
+	int next = dup(rig->fd);
+
+	close(next);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	low = limit;
+	low.rlim_cur = (rlim_t)next;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+	EXPECT_COUNT("vfio_accept_failed", rig_turn(rig));
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	assert_false(rig->server->listener.added);
+	assert_true(rig->server->accept_timer.armed);
+	loop_arm(rig->loop, &rig->server->accept_timer, loop_now(rig->loop));
+	rig_version(rig);
 }
 
 /* The messages of a client's life, ended behind every byte; nothing is left of it. */
@@ -524,6 +548,7 @@ int main(void)
 	        TEST(leaves_a_path_that_is_not_its_own_any_more),
 	        TEST(refuses_paths_that_cannot_be),
 	        TEST(serves_the_second_client_after_the_first),
+	        TEST(accepts_later_what_it_cannot_accept_now),
 	        TEST(forgets_a_client_that_ends_anywhere),
 	        TEST(hides_a_client_from_the_next),
 	        TEST(ends_when_nobody_reads),
