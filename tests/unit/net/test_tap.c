@@ -73,6 +73,9 @@ static int open_packet(const char *name)
 	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK, htobe16(ETH_P_ALL)), one = 1;
 
 	assert_return_code(setsockopt(fd, SOL_PACKET, PACKET_VNET_HDR, &one, sizeof(one)), errno);
+	/* A TAP that was opened just now has a queueing discipline that drops, for a moment. */
+	assert_return_code(setsockopt(fd, SOL_PACKET, PACKET_QDISC_BYPASS, &one, sizeof(one)),
+	                   errno);
 	assert_return_code(bind(fd, (struct sockaddr *)&address, sizeof(address)), errno);
 	return fd;
 }
