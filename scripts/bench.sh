@@ -13,7 +13,10 @@ main() {
 	--help | -h) show_usage && exit 0 ;;
 	"" | -*) usage_error "which group?" ;;
 	esac
-	need build test lab
+	case " $* " in
+	*" --help "* | *" -h "*) exec "$ROOT/bench/run" "$@" ;;
+	esac
+	need build test bench lab
 	build release || die "the build failed"
 	exec "$ROOT/bench/run" "$@"
 }

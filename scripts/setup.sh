@@ -4,7 +4,7 @@
 #
 # usage: ./run setup [--list] [GROUP...]
 #
-#   GROUP     build test lab lint fuzz coverage docs; all of them when none is named
+#   GROUP     build test bench lab lint fuzz coverage docs; all of them when none is named
 #   --list    print the packages of the groups and what each is for, install nothing
 #
 # Installs with apt: directly as root, else through sudo; where neither is possible it prints the
@@ -13,7 +13,7 @@
 . "$(dirname "$0")/lib.sh"
 
 PACKAGES=$ROOT/scripts/packages.txt
-GROUPS_KNOWN="build test lab lint fuzz coverage docs"
+GROUPS_KNOWN="build test bench lab lint fuzz coverage docs"
 
 # The version in the name of clang's versioned packages: of the one installed, else of the suite's.
 clang_version() {
