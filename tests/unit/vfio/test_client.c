@@ -159,6 +159,7 @@ static void refuses_paths_that_cannot_be(void **state)
 static void serves_the_second_client_after_the_first(void **state)
 {
 	struct rig *rig = *state;
+	uint64_t failed = rig_counter("vfio_accept_failed");
 	int second, third;
 
 	assert_int_equal(vfio_server_start(rig->server), 0);
@@ -180,6 +181,7 @@ static void serves_the_second_client_after_the_first(void **state)
 	rig->fd = third;
 	rig_version(rig);
 	assert_int_equal(rig->resets[VFIO_RESET_DISCONNECT], 2);
+	assert_int_equal(rig_counter("vfio_accept_failed"), failed);
 }
 
 /* Out of descriptors: no busy loop, and the client that waits is served later. */

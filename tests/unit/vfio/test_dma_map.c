@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "unit.h"
@@ -108,6 +110,25 @@ static void maps_a_file_once(void **state)
 	assert_int_equal(rig_map(rig, MIB, MIB, RW, memory, MIB), 0);
 	assert_int_equal(rig_counter("vfio_file_mapped"), before + 2);
 	assert_int_equal(byte_at(MIB), 0);
+}
+
+/* A file without ranges goes after a moment; one with any stays. */
+static void lets_go_of_a_file_that_is_not_used(void **state)
+{
+	struct rig *rig = *state;
+	int other = rig_memfd(PAGE);
+
+	assert_int_equal(rig_map(rig, 0, PAGE, RW, memory, 0), 0);
+	assert_int_equal(rig_map(rig, PAGE, PAGE, RW, other, 0), 0);
+	assert_int_equal(rig_unmap(rig, 0, PAGE), 0);
+	assert_int_equal(mem->files.count, 2);
+	assert_true(mem->files.idle_timer.armed);
+	loop_arm(rig->loop, &mem->files.idle_timer, loop_now(rig->loop));
+	rig_turn(rig);
+	assert_int_equal(mem->files.count, 1);
+	assert_int_equal(mem->files.mapped, PAGE);
+	assert_int_equal(byte_at(PAGE), 0);
+	close(other);
 }
 
 /* Row 15. */
@@ -618,6 +639,28 @@ static void forgets_a_truncated_file_with_its_client(void **state)
 	assert_true(vfio_server_attached(rig->server));
 }
 
+/* A lost page that is none of the guest's is nobody's to forgive. */
+static void does_not_hide_the_errors_of_others(void **state)
+{
+	struct rig *rig = *state;
+	int own = rig_memfd(PAGE), status;
+	volatile uint8_t *page = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, own, 0);
+	pid_t child = fork();
+
+	assert_true(child >= 0);
+	if (child == 0) {
+		signal(SIGBUS, SIG_DFL);
+		if (rig_map(rig, 0, PAGE, RW, memory, 0) || ftruncate(own, 0))
+			_exit(1);
+		_exit(page[0] == 0 ? 2 : 3);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(WTERMSIG(status), SIGBUS);
+	munmap((void *)page, PAGE);
+	close(own);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -625,6 +668,7 @@ int main(void)
 	        TEST(maps_the_file_at_its_offset),
 	        TEST(accepts_what_qemu_maps),
 	        TEST(maps_a_file_once),
+	        TEST(lets_go_of_a_file_that_is_not_used),
 	        TEST(refuses_impossible_ranges),
 	        TEST(refuses_overlaps_but_not_repetitions),
 	        TEST(refuses_ranges_behind_the_end_of_the_file),
@@ -643,6 +687,7 @@ int main(void)
 	        TEST(posts_entries),
 	        TEST(changes_its_generation_with_every_change),
 	        TEST(survives_a_truncated_file),
+	        TEST(does_not_hide_the_errors_of_others),
 	        TEST(forgets_a_truncated_file_with_its_client),
 	};
 

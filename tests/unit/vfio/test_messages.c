@@ -4,6 +4,7 @@
 #include "client.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -286,6 +287,34 @@ static void refuses_everything_about_migration(void **state)
 			                              -EINVAL));
 }
 
+/* What a client causes is told, but not in a flood. */
+static void limits_what_it_logs(void **state)
+{
+	struct rig *rig = *state;
+	char path[] = "/tmp/ernic-unit-XXXXXX";
+	int fd = mkstemp(path);
+	char text[8192] = "";
+	unsigned lines = 0;
+
+	assert_true(fd >= 0);
+	assert_int_equal(log_set_file(path), 0);
+	log_set_level(LOG_LEVEL_DEBUG);
+	for (unsigned i = 0; i < 1000; i++)
+		assert_int_equal(rig_call(rig, VFIO_USER_DEVICE_FEATURE, NULL, 0, NULL, 0),
+		                 -EINVAL);
+	assert_int_equal(rig_call(rig, 99, NULL, 0, NULL, 0), -EINVAL);
+	log_set_level(LOG_LEVEL_WARN);
+	assert_true(read(fd, text, sizeof(text) - 1) > 0);
+	for (const char *c = text; *c; c++)
+		lines += *c == '\n';
+	assert_in_range(lines, 2, 10);
+	assert_non_null(strstr(text, "DEVICE_FEATURE refused"));
+	assert_non_null(strstr(text, "unknown command refused"));
+	assert_null(strstr(text, "error"));
+	close(fd);
+	unlink(path);
+}
+
 /* Row 32. */
 static void resets_as_often_as_asked(void **state)
 {
@@ -328,6 +357,7 @@ int main(void)
 	        TEST(tells_that_there_are_no_io_fds),
 	        TEST(tells_what_the_interrupts_are),
 	        TEST(refuses_everything_about_migration),
+	        TEST(limits_what_it_logs),
 	        TEST(resets_as_often_as_asked),
 	};
 
