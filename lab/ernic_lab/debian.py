@@ -19,6 +19,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from .errors import LabError
+from .tools import LIBRARIES
 
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 # Settings of the host's apt that say how it reaches a mirror, and what clock to believe.
@@ -176,6 +177,7 @@ class Apt:
             self._unpack_one(package, tree)
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
             list(pool.map(lambda p: self._unpack_one(p, tree), rest))
+        link_libraries(tree)
 
     def _unpack_one(self, package: Package, tree: Path) -> None:
         deb = self.directory / "debs" / package.file
@@ -190,3 +192,14 @@ class Apt:
         if source.returncode != 0 or done.returncode != 0:
             deb.unlink(missing_ok=True)  # so that the next build fetches it again
             raise LabError(f"unpack {package.file}: {done.stderr.strip() or 'damaged package'}")
+
+
+def link_libraries(tree: Path) -> None:
+    """Make the links that some packages leave to ldconfig (libx.so.1 -> libx.so.1.0.0)."""
+    libraries = tree / LIBRARIES
+    if libraries.is_dir():
+        done = subprocess.run(
+            ["/sbin/ldconfig", "-n", str(libraries)], capture_output=True, text=True, check=False
+        )
+        if done.returncode != 0:
+            raise LabError(f"ldconfig -n {libraries}: {done.stderr.strip()}")

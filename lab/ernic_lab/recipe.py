@@ -80,11 +80,11 @@ BOOT_MODULES = "virtio_blk erofs overlay".split()
 
 # The files of this package that decide the content of each component.
 SOURCES = {
-    "buildroot": [],
-    "qemu": [],
+    "buildroot": ["debian"],
+    "qemu": ["debian"],
     "kernel": ["kernel", "modules", "cpio", "erofs", "tools"],
-    "tiny": ["image", "cpio", "erofs", "tools"],
-    "full": ["image", "erofs", "tools"],
+    "tiny": ["image", "cpio", "erofs", "tools", "debian"],
+    "full": ["image", "erofs", "tools", "debian"],
 }
 
 

@@ -62,7 +62,10 @@ def shared_objects(tree: Path, binary: Path) -> set[Path]:
         if not places:
             raise LabError(f"{binary.name} needs {name}, which no package provides")
         found |= {places[0]} | shared_objects(tree, places[0])
-    return {path for path in found if path.is_relative_to(tree)}
+    for path in found:
+        if not path.is_relative_to(tree):  # the host has it, the guest would not
+            raise LabError(f"{binary.name} needs {path.name}, which no package provides")
+    return found
 
 
 def chroot(tree: Path, work: Path, *arguments: str) -> None:

@@ -164,6 +164,22 @@ test_files_share_environment_and_logs() {
 		grep -q 'Linux version' "$WORK/logs/guest-1/kernel" && expect_clean
 }
 
+test_tools_find_their_libraries() {
+	script tools <<-'END'
+		bad=0
+		for tool in bash busybox ip rdma tc ss bridge devlink ethtool ibv_devices ibv_devinfo \
+		    ibv_rc_pingpong rping ucmatose ib_write_bw ib_send_lat ib_atomic_bw qperf nvme fio \
+		    iperf3 curl tcpdump lspci setpci ping arping jq socat modprobe; do
+		    program=$(command -v "$tool") || { echo "no $tool"; bad=1; continue; }
+		    /lib64/ld-linux-x86-64.so.2 --list "$program" 2>&1 | grep 'not found' && bad=1
+		done
+		modprobe -a ib_uverbs rdma_rxe nvmet_rdma nvme_rdma sch_netem 8021q macvlan bonding || bad=1
+		exit $bad
+	END
+	vm --no-nic --strict -- "$WORK/tools"
+	expect_status 0 || { cat "$WORK/out" && return 1; }
+}
+
 test_host_script_kills_qemu_and_the_guest_boots_again() {
 	script victim <<-'END'
 		echo "boot $BOOT"
