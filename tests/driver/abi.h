@@ -293,8 +293,8 @@ struct tx_desc {
 static_assert(sizeof(struct tx_desc) == 16, "TX descriptor, 7.2");
 
 #define TX_CMD(opcode, flags, nsge, addr)                                                          \
-	((uint64_t)(flags) | (uint64_t)(opcode) << 4 | (uint64_t)(nsge) << 8 | (uint64_t)(addr)    \
-	                                                                               << 12)
+	((uint64_t)(flags) | (uint64_t)(opcode) << 4 | (uint64_t)(nsge) << 8 |                     \
+	 (uint64_t)(addr) << 12)
 enum tx_opcode { TX_CSUM_NONE, TX_CSUM_PARTIAL, TX_CSUM_HW, TX_TSO };
 #define TX_FLAG_VLAN  0x1
 #define TX_FLAG_ENCAP 0x2

@@ -23,8 +23,8 @@
 
 struct env_options {
 	struct server_options server;
-	bool tap, multi; /* the server has a TAP; with several queues */
-	bool no_nic;     /* the test opens its own */
+	bool tap, multi;        /* the server has a TAP; with several queues */
+	bool no_nic;            /* the test opens its own */
 	struct nic_options nic; /* all zero: NIC_OPTIONS */
 };
 

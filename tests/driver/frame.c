@@ -114,8 +114,7 @@ static uint64_t sum_pseudo(const struct flow *flow, size_t size)
 static uint16_t l4_checksum(const uint8_t *frame, size_t size, const struct flow *flow)
 {
 	size_t l4 = flow_l4(flow);
-	uint16_t sum =
-		sum_fold(sum_add(sum_pseudo(flow, size - l4), frame + l4, size - l4));
+	uint16_t sum = sum_fold(sum_add(sum_pseudo(flow, size - l4), frame + l4, size - l4));
 
 	sum = (uint16_t)~sum;
 	return sum ? sum : 0xffff;
@@ -197,8 +196,7 @@ size_t frame_build(uint8_t *out, const struct flow *flow, size_t payload, uint32
 	if (csum == FRAME_CSUM_FULL)
 		put16(field, l4_checksum(out, size, flow));
 	else
-		put16(field,
-		      sum_fold(sum_pseudo(flow, csum == FRAME_CSUM_TSO ? 0 : size - l4)));
+		put16(field, sum_fold(sum_pseudo(flow, csum == FRAME_CSUM_TSO ? 0 : size - l4)));
 	return size;
 }
 

@@ -90,8 +90,7 @@ static int nic_map_memory(struct nic *nic)
 	                      .addr = nic->ram.base,
 	                      .size = nic->ram.size,
 	                      .flags = VFU_DMA_RW};
-	struct vfu_map bios = {
-		.fd = -1, .addr = 0xfffc0000, .size = 0x40000, .flags = VFU_DMA_R};
+	struct vfu_map bios = {.fd = -1, .addr = 0xfffc0000, .size = 0x40000, .flags = VFU_DMA_R};
 	int err = vfu_dma_map(nic->vfu, &map);
 
 	return err ? err : vfu_dma_map(nic->vfu, &bios);
@@ -130,7 +129,7 @@ static int nic_connect(struct nic *nic)
 	if (err)
 		return err;
 	nic->vfu->memory =
-		(struct vfu_memory){.read = nic_memory_read, .write = nic_memory_write, .arg = nic};
+	        (struct vfu_memory){.read = nic_memory_read, .write = nic_memory_write, .arg = nic};
 	err = vfu_version(nic->vfu);
 	if (!err)
 		err = nic_map_memory(nic);
@@ -399,7 +398,7 @@ static int nic_queue_identify(struct nic *nic, unsigned type, uint8_t ver)
 		err = nic_reg_read(nic, REG_DEVCMD_DATA + 16 + 2 * i, &sizes[i], 2);
 	if (!err && type == Q_TX)
 		nic->id.tx_sg_v1 =
-			nic->id.q_version[type] >= 1 && le16toh(sizes[2]) == TX_SG_STRIDE;
+		        nic->id.q_version[type] >= 1 && le16toh(sizes[2]) == TX_SG_STRIDE;
 	return err;
 }
 
@@ -548,26 +547,26 @@ static const struct {
 	int (*run)(struct nic *nic);
 	bool fw_up; /* also part of the firmware-up path (12.3) */
 } nic_steps[] = {
-	{"memory decode", nic_step_decode, false},
-	{"device info", nic_step_info, true},
-	{"RESET", nic_step_reset, true},
-	{"bus master", nic_step_master, false},
-	{"IDENTIFY", nic_step_identify, true},
-	{"LIF_IDENTIFY", nic_step_lif_identify, true},
-	{"INIT", nic_step_init, false},
-	{"PORT_IDENTIFY", nic_step_port_identify, true},
-	{"PORT_INIT", nic_step_port_init, true},
-	{"PORT_SETATTR up", nic_step_port_up, true},
-	{"MSI-X", nic_step_vectors, false},
-	{"LIF_IDENTIFY again", nic_step_lif_identify, false},
-	{"Q_IDENTIFY", nic_step_queue_identify, false},
-	{"vector 0", nic_step_admin_vector, true},
-	{"LIF_INIT", nic_step_lif_init, true},
-	{"AdminQ", nic_step_adminq, true},
-	{"NotifyQ", nic_step_notifyq, true},
-	{"features", nic_step_features, true},
-	{"MAC address", nic_step_mac, true},
-	{"name", nic_step_name, true},
+        {"memory decode", nic_step_decode, false},
+        {"device info", nic_step_info, true},
+        {"RESET", nic_step_reset, true},
+        {"bus master", nic_step_master, false},
+        {"IDENTIFY", nic_step_identify, true},
+        {"LIF_IDENTIFY", nic_step_lif_identify, true},
+        {"INIT", nic_step_init, false},
+        {"PORT_IDENTIFY", nic_step_port_identify, true},
+        {"PORT_INIT", nic_step_port_init, true},
+        {"PORT_SETATTR up", nic_step_port_up, true},
+        {"MSI-X", nic_step_vectors, false},
+        {"LIF_IDENTIFY again", nic_step_lif_identify, false},
+        {"Q_IDENTIFY", nic_step_queue_identify, false},
+        {"vector 0", nic_step_admin_vector, true},
+        {"LIF_INIT", nic_step_lif_init, true},
+        {"AdminQ", nic_step_adminq, true},
+        {"NotifyQ", nic_step_notifyq, true},
+        {"features", nic_step_features, true},
+        {"MAC address", nic_step_mac, true},
+        {"name", nic_step_name, true},
 };
 
 int nic_probe_steps(void)

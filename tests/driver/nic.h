@@ -123,8 +123,8 @@ struct nic {
 	uint64_t notify_ring;
 	uint64_t notify_eid; /* of the last event seen */
 	uint32_t notify_tail;
-	unsigned admin_pending;          /* commands posted, not completed */
-	uint16_t admin_status[16];       /* of slot: status of its completion */
+	unsigned admin_pending;    /* commands posted, not completed */
+	uint16_t admin_status[16]; /* of slot: status of its completion */
 	struct comp admin_comp[16];
 	int admin_eventfd;
 	unsigned admin_work;
@@ -238,8 +238,8 @@ int nic_queue_init(struct nic *nic, struct nic_queue *queue); /* Q_INIT */
 int nic_queue_control(struct nic *nic, struct nic_queue *queue, bool enable);
 void nic_cmd_queue_init(const struct nic *nic, const struct nic_queue *queue, struct cmd *cmd);
 
-int nic_up(struct nic *nic);    /* 13.2 */
-int nic_down(struct nic *nic);  /* 13.4 */
+int nic_up(struct nic *nic);         /* 13.2 */
+int nic_down(struct nic *nic);       /* 13.4 */
 int nic_link_start(struct nic *nic); /* carrier on: fill, enable */
 int nic_link_stop(struct nic *nic);  /* carrier off: disable, quiesce */
 
@@ -265,6 +265,7 @@ static inline uint32_t nic_queue_room(const struct nic_queue *queue)
 
 struct nic_packet {
 	const void *frame; /* from the Ethernet header on */
+	uint64_t resident; /* guest address of the frame when it is in memory already, not copied */
 	size_t size;
 	bool csum; /* checksum to fill, 7.5 */
 	uint16_t csum_start, csum_offset;

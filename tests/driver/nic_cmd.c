@@ -283,7 +283,8 @@ static int nic_admin_reap(struct nic *nic)
 		uint16_t slot = le16_get(comp->comp_index);
 
 		if (slot != queue->tail || !nic->admin_pending)
-			return nic_complain(nic, "AdminQ completion of slot %u, expected %u (%u posted)",
+			return nic_complain(nic,
+			                    "AdminQ completion of slot %u, expected %u (%u posted)",
 			                    slot, queue->tail, nic->admin_pending);
 		nic->admin_comp[slot] = *comp;
 		nic->admin_status[slot] = comp->status;
@@ -477,7 +478,8 @@ int nic_filter_del(struct nic *nic, uint32_t id)
 /* Values of one width are loaded in one piece: the device may be writing them. */
 static uint64_t nic_block64(const struct nic *nic, uint64_t addr)
 {
-	return le64toh(__atomic_load_n((const uint64_t *)ram_at(&nic->ram, addr), __ATOMIC_ACQUIRE));
+	return le64toh(
+	        __atomic_load_n((const uint64_t *)ram_at(&nic->ram, addr), __ATOMIC_ACQUIRE));
 }
 
 bool nic_link_up(const struct nic *nic)

@@ -18,10 +18,10 @@ static const struct {
 	size_t desc, comp, sg;
 	uint16_t flags;
 } nic_queue_kinds[] = {
-	[Q_ADMIN] = {64, 16, 0, Q_INIT_IRQ | Q_INIT_ENA},
-	[Q_NOTIFY] = {0, 0, 0, Q_INIT_IRQ | Q_INIT_ENA},
-	[Q_RX] = {16, 16, RX_SG_STRIDE, Q_INIT_IRQ | Q_INIT_SG},
-	[Q_TX] = {16, 16, TX_SG_STRIDE, Q_INIT_IRQ | Q_INIT_SG},
+        [Q_ADMIN] = {64, 16, 0, Q_INIT_IRQ | Q_INIT_ENA},
+        [Q_NOTIFY] = {0, 0, 0, Q_INIT_IRQ | Q_INIT_ENA},
+        [Q_RX] = {16, 16, RX_SG_STRIDE, Q_INIT_IRQ | Q_INIT_SG},
+        [Q_TX] = {16, 16, TX_SG_STRIDE, Q_INIT_IRQ | Q_INIT_SG},
 };
 
 /* Bytes of one receive descriptor's buffers: fragments of pages for small MTUs, else pages. */

@@ -10,8 +10,8 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <string.h>
+#include <sys/eventfd.h>
 
 /* Linux refills when an eighth of the ring, or 16, are free. */
 #define NIC_RX_REFILL 16

@@ -10,7 +10,7 @@
 
 #define NIC_PIECES_MAX 128
 /* Unused bytes between two pieces, so that reading on beyond the end of one shows in the frame. */
-#define NIC_PIECE_GAP 3
+#define NIC_PIECE_GAP  3
 
 struct nic_piece {
 	uint64_t addr;
@@ -41,11 +41,13 @@ static int nic_data_take(struct nic_pair *pair, size_t size, uint64_t *addr)
 	return 0;
 }
 
-/* Copies the packet to guest memory, piece by piece. */
+/* Copies the packet to guest memory, piece by piece, or finds the pieces there. */
 static int nic_gather(struct nic *nic, struct nic_pair *pair, const struct nic_packet *packet,
                       struct nic_gather *gather)
 {
-	size_t first = packet->linear ? packet->linear : packet->mss ? packet->hdr_size : packet->size;
+	size_t first = packet->linear ? packet->linear
+	               : packet->mss  ? packet->hdr_size
+	                              : packet->size;
 	size_t further = packet->fragment ? packet->fragment : 4096;
 	size_t done = 0, need;
 	uint64_t addr;
@@ -57,7 +59,8 @@ static int nic_gather(struct nic *nic, struct nic_pair *pair, const struct nic_p
 	if (gather->count > NIC_PIECES_MAX)
 		return -EMSGSIZE;
 	need = packet->size + (size_t)gather->count * NIC_PIECE_GAP;
-	err = nic_data_take(pair, need, &addr);
+	addr = packet->resident;
+	err = addr ? 0 : nic_data_take(pair, need, &addr);
 	if (err)
 		return err;
 	for (unsigned i = 0; i < gather->count; i++) {
@@ -65,9 +68,13 @@ static int nic_gather(struct nic *nic, struct nic_pair *pair, const struct nic_p
 
 		if (size > packet->size - done)
 			size = packet->size - done;
-		memcpy(ram_at(&nic->ram, addr), (const uint8_t *)packet->frame + done, size);
 		gather->piece[i] = (struct nic_piece){addr, size};
-		addr += size + NIC_PIECE_GAP;
+		if (!packet->resident) {
+			memcpy(ram_at(&nic->ram, addr), (const uint8_t *)packet->frame + done,
+			       size);
+			addr += NIC_PIECE_GAP;
+		}
+		addr += size;
 		done += size;
 	}
 	gather->at = 0;

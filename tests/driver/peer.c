@@ -146,7 +146,8 @@ static int peer_open_socket(struct peer *peer)
 		return -errno;
 	if (setsockopt(peer->fd, SOL_SOCKET, SO_RCVBUFFORCE, &buffer, sizeof(buffer)) < 0)
 		setsockopt(peer->fd, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof(buffer));
-	if (peer_set(peer->fd, PACKET_VNET_HDR, 1) < 0 || peer_set(peer->fd, PACKET_AUXDATA, 1) < 0 ||
+	if (peer_set(peer->fd, PACKET_VNET_HDR, 1) < 0 ||
+	    peer_set(peer->fd, PACKET_AUXDATA, 1) < 0 ||
 	    peer_set(peer->fd, PACKET_IGNORE_OUTGOING, 1) < 0 ||
 	    peer_set(peer->fd, PACKET_QDISC_BYPASS, 1) < 0 ||
 	    bind(peer->fd, (struct sockaddr *)&addr, sizeof(addr)) < 0) {

@@ -2,6 +2,7 @@
 /* The server as a child process, server.h. */
 #include "server.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -336,7 +337,7 @@ int server_stats_wait(const struct server *server, unsigned count)
 
 static int64_t server_proc_value(const struct server *server, const char *file, const char *format)
 {
-	char path[64], line[256];
+	char path[128], line[256];
 	long long value = -ENOENT;
 	FILE *proc;
 
@@ -358,7 +359,25 @@ static int64_t server_proc_value(const struct server *server, const char *file, 
 
 int64_t server_cpu_ns(const struct server *server)
 {
-	return server_proc_value(server, "schedstat", "");
+	char path[64], file[64];
+	int64_t total = 0;
+	DIR *tasks;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)server->pid);
+	tasks = opendir(path);
+	if (!tasks)
+		return -errno;
+	for (struct dirent *entry; (entry = readdir(tasks)) != NULL;) {
+		int64_t value;
+
+		if (entry->d_name[0] == '.')
+			continue;
+		snprintf(file, sizeof(file), "task/%.16s/schedstat", entry->d_name);
+		value = server_proc_value(server, file, "");
+		total += value > 0 ? value : 0;
+	}
+	closedir(tasks);
+	return total;
 }
 
 int64_t server_wakeups(const struct server *server)

@@ -14,10 +14,10 @@
 #include <sys/types.h>
 
 struct server_options {
-	const char *profile; /* NULL: the default */
-	const char *tap;     /* interface, or NULL */
-	const char *mac;     /* NULL: NIC_TEST_MAC */
-	unsigned stats_ms;   /* 0: 20 */
+	const char *profile;     /* NULL: the default */
+	const char *tap;         /* interface, or NULL */
+	const char *mac;         /* NULL: NIC_TEST_MAC */
+	unsigned stats_ms;       /* 0: 20 */
 	const char *const *args; /* more of them, up to a NULL; may be NULL */
 };
 
@@ -59,7 +59,7 @@ int server_stat(const struct server *server, const char *section, const char *na
 /* Waits until the stats file has been replaced COUNT times from now on. */
 int server_stats_wait(const struct server *server, unsigned count);
 
-/* ns on a CPU so far, and voluntary context switches; negative errno. */
+/* ns on a CPU so far, of all threads, and voluntary context switches; negative errno. */
 int64_t server_cpu_ns(const struct server *server);
 int64_t server_wakeups(const struct server *server);
 

@@ -11,18 +11,18 @@ static const struct {
 	uint32_t queues, eqs, nintrs, speed;
 	uint64_t features; /* that must be accepted of what Linux asks for */
 } profiles[] = {
-	{"compat", 4, 32, 32, 100000, 0},
-	{"small-vm", 2, 4, 7, 100000, 0},
-	{"generic-100g", 16, 32, 49, 100000, 0x7bf},
-	{"generic-400g", 64, 32, 97, 400000, 0x7bf},
+        {"compat", 4, 32, 32, 100000, 0},
+        {"small-vm", 2, 4, 7, 100000, 0},
+        {"generic-100g", 16, 32, 49, 100000, 0x7bf},
+        {"generic-400g", 64, 32, 97, 400000, 0x7bf},
 };
 
 static const struct env_options bare = {.no_nic = true};
 static const struct env_options bare_by_profile[] = {
-	{.no_nic = true, .server.profile = "compat"},
-	{.no_nic = true, .server.profile = "small-vm"},
-	{.no_nic = true, .server.profile = "generic-100g"},
-	{.no_nic = true, .server.profile = "generic-400g"},
+        {.no_nic = true, .server.profile = "compat"},
+        {.no_nic = true, .server.profile = "small-vm"},
+        {.no_nic = true, .server.profile = "generic-100g"},
+        {.no_nic = true, .server.profile = "generic-400g"},
 };
 
 static void check_identity(const struct nic *nic, size_t profile)
@@ -236,20 +236,20 @@ int main(void)
 {
 	static const struct env_options up = {0};
 	const struct CMUnitTest tests[] = {
-		ENV_TEST(test_profile, &bare_by_profile[0]),
-		ENV_TEST(test_profile, &bare_by_profile[1]),
-		ENV_TEST(test_profile, &bare_by_profile[2]),
-		ENV_TEST(test_profile, &bare_by_profile[3]),
-		ENV_TEST(test_reload, &bare),
-		ENV_TEST(test_up_down, &bare),
-		ENV_TEST(test_polled, &bare),
-		ENV_TEST(test_message_memory, &bare),
-		ENV_TEST(test_split_messages, &bare),
-		ENV_TEST(test_version_reply, &bare),
-		ENV_TEST(test_reset_twice, &bare),
-		ENV_TEST(test_admin_pipeline, &up),
-		ENV_TEST(test_bad_commands, &up),
-		ENV_TEST(test_devcmd_window_stays, &up),
+	        ENV_TEST(test_profile, &bare_by_profile[0]),
+	        ENV_TEST(test_profile, &bare_by_profile[1]),
+	        ENV_TEST(test_profile, &bare_by_profile[2]),
+	        ENV_TEST(test_profile, &bare_by_profile[3]),
+	        ENV_TEST(test_reload, &bare),
+	        ENV_TEST(test_up_down, &bare),
+	        ENV_TEST(test_polled, &bare),
+	        ENV_TEST(test_message_memory, &bare),
+	        ENV_TEST(test_split_messages, &bare),
+	        ENV_TEST(test_version_reply, &bare),
+	        ENV_TEST(test_reset_twice, &bare),
+	        ENV_TEST(test_admin_pipeline, &up),
+	        ENV_TEST(test_bad_commands, &up),
+	        ENV_TEST(test_devcmd_window_stays, &up),
 	};
 
 	return env_main("bringup", tests, false);

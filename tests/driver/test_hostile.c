@@ -168,8 +168,8 @@ static void rings_nowhere(struct env *env, uint64_t address)
 			if (nic_admin(nic, &cmd, NULL) < 0)
 				fail();
 			(void)nic_queue_control(nic, queue, true);
-			nic_ok(nic, nic_doorbell(nic, queue->hw_type,
-			                         DB_VALUE(queue->hw_index, 100)));
+			nic_ok(nic,
+			       nic_doorbell(nic, queue->hw_type, DB_VALUE(queue->hw_index, 100)));
 		}
 		for (int i = 0; i < 50; i++) {
 			struct flow flow = env_flow_in(env, 0, 0);
@@ -187,9 +187,8 @@ static void test_rings_nowhere(void **state)
 {
 	struct env *env = *state;
 	uint64_t end = RAM_BASE + env->nic->ram.size;
-	const uint64_t addresses[] = {0,          NOWHERE,          end - 4096,
-	                              end - 16,   end,              UINT64_MAX,
-	                              UINT64_MAX - 4095, 0xfffc0000, RAM_BASE - 8};
+	const uint64_t addresses[] = {0,          NOWHERE,           end - 4096, end - 16,    end,
+	                              UINT64_MAX, UINT64_MAX - 4095, 0xfffc0000, RAM_BASE - 8};
 
 	for (size_t i = 0; i < ARRAY_SIZE(addresses); i++)
 		rings_nowhere(env, addresses[i]);
@@ -289,9 +288,9 @@ static void test_random_descriptors(void **state)
 		}
 		sg = ram_at(&nic->ram, pair->tx.sg);
 		frame_fill(sg, 256ull * 64, env_random(&seed));
-		nic_ok(nic, nic_doorbell(nic, pair->tx.hw_type,
-		                         DB_VALUE(pair->tx.hw_index,
-		                                  (pair->tx.head + count) & 0x3ff)));
+		nic_ok(nic,
+		       nic_doorbell(nic, pair->tx.hw_type,
+		                    DB_VALUE(pair->tx.hw_index, (pair->tx.head + count) & 0x3ff)));
 		pair->tx.head = (pair->tx.head + count) & 0x3ff;
 		/* An answer: the server is not lost in it. */
 		nic_ok(nic, nic_rx_mode(nic, RX_MODE_DEFAULT));
@@ -355,6 +354,7 @@ static void test_random_registers(void **state)
 
 struct scribbler {
 	struct nic *nic;
+	uint8_t *memory; /* a mapping of its own, as another CPU of the guest would have */
 	atomic_bool stop;
 	uint32_t seed;
 };
@@ -370,7 +370,8 @@ static void *scribble(void *arg)
 		uint64_t bases[] = {pair->tx.desc, pair->tx.sg, pair->rx.desc, pair->rx.sg,
 		                    pair->tx.data};
 		size_t part = env_random(&seed) % ARRAY_SIZE(bases);
-		uint8_t *at = ram_at(&nic->ram, bases[part] + env_random(&seed) % 4096);
+		uint8_t *at = scribbler->memory + (bases[part] - nic->ram.base) +
+		              env_random(&seed) % 4096;
 
 		__atomic_store_n(at, (uint8_t)env_random(&seed), __ATOMIC_RELAXED);
 	}
@@ -387,6 +388,9 @@ static void test_memory_changes(void **state)
 	pthread_t thread;
 	uint32_t seed = scribbler.seed + 1;
 
+	scribbler.memory =
+	        mmap(NULL, nic->ram.size, PROT_READ | PROT_WRITE, MAP_SHARED, nic->ram.fd, 0);
+	assert_ptr_not_equal(scribbler.memory, MAP_FAILED);
 	assert_int_equal(pthread_create(&thread, NULL, scribble, &scribbler), 0);
 	for (int i = 0; i < 2000; i++) {
 		struct nic_pair *pair = &nic->pair[env_random(&seed) % nic->pair_count];
@@ -402,8 +406,7 @@ static void test_memory_changes(void **state)
 		pair->data_tail = pair->data_head;
 		nic_ok(nic, nic_tx_ring(nic, pair));
 		nic_ok(nic, nic_doorbell(nic, pair->rx.hw_type,
-		                         DB_VALUE(pair->rx.hw_index,
-		                                  env_random(&seed) & 0x3ff)));
+		                         DB_VALUE(pair->rx.hw_index, env_random(&seed) & 0x3ff)));
 		size = frame_build(env->packet, &in, 1000, 1, FRAME_CSUM_FULL);
 		(void)peer_send(&env->peer, env->packet, size);
 		if (i % 100 == 0)
@@ -411,6 +414,7 @@ static void test_memory_changes(void **state)
 	}
 	atomic_store(&scribbler.stop, true);
 	pthread_join(thread, NULL);
+	munmap(scribbler.memory, nic->ram.size);
 	honest_again(env);
 }
 
@@ -514,19 +518,21 @@ static void test_client_must_close(void **state)
 		bool negotiate;
 		uint32_t command, size;
 	} cases[] = {
-		{false, VFU_GET_INFO, 32}, {true, VFU_VERSION, 16}, {true, VFU_GET_INFO, 8},
-		{true, VFU_GET_INFO, 0},   {true, VFU_REGION_WRITE, 0x7fffffff},
-		{true, 99, 0xffffffff},
+	        {false, VFU_GET_INFO, 32},
+	        {true, VFU_VERSION, 16},
+	        {true, VFU_GET_INFO, 8},
+	        {true, VFU_GET_INFO, 0},
+	        {true, VFU_REGION_WRITE, 0x7fffffff},
+	        {true, 99, 0xffffffff},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct {
 			struct vfu_header header;
 			uint32_t body[4];
-		} message = {{.id = 1,
-		              .command = (uint16_t)cases[i].command,
-		              .size = cases[i].size},
-		             {16}};
+		} message = {
+		        {.id = 1, .command = (uint16_t)cases[i].command, .size = cases[i].size},
+		        {16}};
 		struct vfu *vfu;
 
 		sys_ok(vfu_open(&vfu, env->server->socket, -1, 5000));
@@ -604,23 +610,23 @@ static void test_memory_file_shrinks(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		ENV_TEST(test_bad_queue_init, &plain),
-		ENV_TEST(test_bad_queue_control, &plain),
-		ENV_TEST(test_random_commands, &offloads),
-		ENV_TEST(test_commands_out_of_order, &bare),
-		ENV_TEST(test_rings_nowhere, &plain),
-		ENV_TEST(test_tx_buffers_nowhere, &plain),
-		ENV_TEST(test_rx_buffers_nowhere, &plain),
-		ENV_TEST(test_random_descriptors, &offloads),
-		ENV_TEST(test_doorbells_to_nowhere, &plain),
-		ENV_TEST(test_random_registers, &plain),
-		ENV_TEST(test_memory_changes, &offloads),
-		ENV_TEST(test_unmap_under_traffic, &plain),
-		ENV_TEST(test_client_garbage, &bare),
-		ENV_TEST(test_client_leaves_in_a_message, &bare),
-		ENV_TEST(test_client_must_close, &bare),
-		ENV_TEST(test_client_descriptors, &bare),
-		ENV_TEST(test_memory_file_shrinks, &bare),
+	        ENV_TEST(test_bad_queue_init, &plain),
+	        ENV_TEST(test_bad_queue_control, &plain),
+	        ENV_TEST(test_random_commands, &offloads),
+	        ENV_TEST(test_commands_out_of_order, &bare),
+	        ENV_TEST(test_rings_nowhere, &plain),
+	        ENV_TEST(test_tx_buffers_nowhere, &plain),
+	        ENV_TEST(test_rx_buffers_nowhere, &plain),
+	        ENV_TEST(test_random_descriptors, &offloads),
+	        ENV_TEST(test_doorbells_to_nowhere, &plain),
+	        ENV_TEST(test_random_registers, &plain),
+	        ENV_TEST(test_memory_changes, &offloads),
+	        ENV_TEST(test_unmap_under_traffic, &plain),
+	        ENV_TEST(test_client_garbage, &bare),
+	        ENV_TEST(test_client_leaves_in_a_message, &bare),
+	        ENV_TEST(test_client_must_close, &bare),
+	        ENV_TEST(test_client_descriptors, &bare),
+	        ENV_TEST(test_memory_file_shrinks, &bare),
 	};
 
 	return env_main("hostile", tests, true);

@@ -20,7 +20,7 @@ static const struct {
 	int version;
 	uint8_t protocol;
 } kinds[] = {
-	{4, FRAME_PROTO_TCP}, {4, FRAME_PROTO_UDP}, {6, FRAME_PROTO_TCP}, {6, FRAME_PROTO_UDP}};
+        {4, FRAME_PROTO_TCP}, {4, FRAME_PROTO_UDP}, {6, FRAME_PROTO_TCP}, {6, FRAME_PROTO_UDP}};
 
 /* ---- transmit checksum ---- */
 
@@ -61,7 +61,8 @@ static void send_csum(struct env *env, const struct flow *flow, size_t payload, 
 	                            .fragment = 701};
 	size_t size;
 
-	packet.size = frame_build(env->packet, flow, payload, (uint32_t)payload, FRAME_CSUM_PARTIAL);
+	packet.size =
+	        frame_build(env->packet, flow, payload, (uint32_t)payload, FRAME_CSUM_PARTIAL);
 	nic_ok(env->nic, nic_send(env->nic, 0, &packet));
 	size = frame_build(env->expect, flow, payload, (uint32_t)payload, FRAME_CSUM_FULL);
 	if (vlan) {
@@ -104,8 +105,8 @@ static void test_tx_csum_nonsense(void **state)
 {
 	struct env *env = *state;
 	struct flow flow = env_flow_out(env, 4, FRAME_PROTO_UDP);
-	static const uint16_t bad[][2] = {
-		{34, 60000}, {60000, 6}, {65535, 65535}, {142, 0}, {141, 0}, {34, 107}};
+	static const uint16_t bad[][2] = {{34, 60000}, {60000, 6}, {65535, 65535},
+	                                  {142, 0},    {141, 0},   {34, 107}};
 	struct nic_packet packet = {.frame = env->packet, .csum = true};
 
 	packet.size = frame_build(env->packet, &flow, 100, 1, FRAME_CSUM_PARTIAL);
@@ -237,10 +238,10 @@ static void test_tso(void **state)
 {
 	struct env *env = *state;
 	static const struct tso_case cases[] = {
-		{40000, 4096, 1448, false}, {1448, 4096, 1448, false},  {1449, 4096, 1448, false},
-		{2896, 333, 1448, false},   {65000, 32768, 1460, false}, {9000, 700, 536, false},
-		{10000, 4096, 88, false},   {1, 4096, 1448, false},      {60000, 8192, 8948, false},
-		{5000, 1000, 1400, true},   {65000, 4096, 1448, true},
+	        {40000, 4096, 1448, false}, {1448, 4096, 1448, false},   {1449, 4096, 1448, false},
+	        {2896, 333, 1448, false},   {65000, 32768, 1460, false}, {9000, 700, 536, false},
+	        {10000, 4096, 88, false},   {1, 4096, 1448, false},      {60000, 8192, 8948, false},
+	        {5000, 1000, 1400, true},   {65000, 4096, 1448, true},
 	};
 
 	for (int version = 4; version <= 6; version += 2) {
@@ -380,8 +381,8 @@ static void test_rx_large(void **state)
 		env->got->csum_start = (uint16_t)flow_l4(&flow);
 		env->got->csum_offset = 16;
 		sys_ok(peer_send_offload(&env->peer, env->got, (uint16_t)flow_payload(&flow)));
-		for (unsigned i = 0; (want_size = frame_segment(env->got->data, size, &flow, mss,
-		                                                i, env->expect)) != 0;
+		for (unsigned i = 0; (want_size = frame_segment(env->got->data, size, &flow, mss, i,
+		                                                env->expect)) != 0;
 		     i++) {
 			env_expect_in(env, env->expect, want_size);
 			check_rx_csum(env);
@@ -409,8 +410,7 @@ static void expect_tagged_in(struct env *env, uint16_t tci, bool stripped)
 
 	flow.tagged = !stripped;
 	flow.tci = tci;
-	env_expect_in(env, env->packet,
-	              frame_build(env->packet, &flow, 333, tci, FRAME_CSUM_FULL));
+	env_expect_in(env, env->packet, frame_build(env->packet, &flow, 333, tci, FRAME_CSUM_FULL));
 	assert_int_equal(env->frame->csum_flags & RX_CSUM_VLAN, stripped ? RX_CSUM_VLAN : 0);
 	if (stripped)
 		assert_int_equal(env->frame->vlan_tci, tci);
@@ -444,9 +444,8 @@ static void test_vlan_features_off(void **state)
 {
 	struct env *env = *state;
 
-	nic_ok(env->nic, nic_lif_features(env->nic,
-	                                  FEAT_LINUX & ~(uint64_t)(FEAT_VLAN_FILTER |
-	                                                           FEAT_VLAN_STRIP)));
+	nic_ok(env->nic, nic_lif_features(env->nic, FEAT_LINUX & ~(uint64_t)(FEAT_VLAN_FILTER |
+	                                                                     FEAT_VLAN_STRIP)));
 	send_tagged_in(env, 77);
 	expect_tagged_in(env, 77, false);
 }
@@ -458,7 +457,7 @@ static void test_vlan_insert(void **state)
 
 	for (unsigned tci = 0; tci < 0x10000; tci += 0x0fed) {
 		struct nic_packet packet = {
-			.frame = env->packet, .vlan = true, .vlan_tci = (uint16_t)tci};
+		        .frame = env->packet, .vlan = true, .vlan_tci = (uint16_t)tci};
 		size_t size;
 
 		packet.size = frame_build(env->packet, &flow, 200, tci, FRAME_CSUM_FULL);
@@ -476,22 +475,22 @@ int main(void)
 	tso_ring.nic = NIC_OPTIONS(NULL);
 	tso_ring.nic.tx_log2 = 6;
 	const struct CMUnitTest tests[] = {
-		ENV_TEST(test_tx_csum, &offloads),
-		ENV_TEST(test_tx_csum_vlan, &offloads),
-		ENV_TEST(test_tx_csum_nonsense, &offloads),
-		ENV_TEST(test_tso, &offloads),
-		ENV_TEST(test_tso_ecn, &offloads),
-		ENV_TEST(test_tso_wrap, &tso_ring),
-		ENV_TEST(test_tso_in_two_doorbells, &offloads),
-		ENV_TEST(test_rx_csum, &offloads),
-		ENV_TEST(test_rx_csum, &none),
-		ENV_TEST(test_rx_csum_to_fill, &offloads),
-		ENV_TEST(test_rx_csum_to_fill, &none),
-		ENV_TEST(test_rx_large, &offloads),
-		ENV_TEST(test_rx_large, &none),
-		ENV_TEST(test_vlan_rx, &offloads),
-		ENV_TEST(test_vlan_features_off, &offloads),
-		ENV_TEST(test_vlan_insert, &offloads),
+	        ENV_TEST(test_tx_csum, &offloads),
+	        ENV_TEST(test_tx_csum_vlan, &offloads),
+	        ENV_TEST(test_tx_csum_nonsense, &offloads),
+	        ENV_TEST(test_tso, &offloads),
+	        ENV_TEST(test_tso_ecn, &offloads),
+	        ENV_TEST(test_tso_wrap, &tso_ring),
+	        ENV_TEST(test_tso_in_two_doorbells, &offloads),
+	        ENV_TEST(test_rx_csum, &offloads),
+	        ENV_TEST(test_rx_csum, &none),
+	        ENV_TEST(test_rx_csum_to_fill, &offloads),
+	        ENV_TEST(test_rx_csum_to_fill, &none),
+	        ENV_TEST(test_rx_large, &offloads),
+	        ENV_TEST(test_rx_large, &none),
+	        ENV_TEST(test_vlan_rx, &offloads),
+	        ENV_TEST(test_vlan_features_off, &offloads),
+	        ENV_TEST(test_vlan_insert, &offloads),
 	};
 
 	return env_main("offload", tests, true);

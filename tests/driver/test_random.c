@@ -20,8 +20,8 @@ static void op_send(struct env *env, uint32_t *seed)
 	                            .fragment = 100 + env_random(seed) % 3000};
 	unsigned pair = env_random(seed) % env->nic->pair_count;
 
-	packet.size = frame_build(env->packet, &flow, env_random(seed) % 1472, *seed,
-	                          FRAME_CSUM_FULL);
+	packet.size =
+	        frame_build(env->packet, &flow, env_random(seed) % 1472, *seed, FRAME_CSUM_FULL);
 	nic_ok(env->nic, nic_send(env->nic, pair, &packet));
 	env_expect_out(env, env->packet, packet.size);
 }
@@ -150,13 +150,11 @@ static const struct {
 	void (*run)(struct env *env, uint32_t *seed);
 	unsigned weight;
 } operations[] = {
-	{"send", op_send, 20},        {"receive", op_receive, 20},
-	{"burst", op_burst, 8},       {"link", op_link, 4},
-	{"resize", op_resize, 3},     {"features", op_features, 4},
-	{"filter", op_filter, 4},     {"mode", op_mode, 4},
-	{"queue", op_queue, 6},       {"firmware", op_firmware, 1},
-	{"FLR", op_function_reset, 1}, {"reload", op_reload, 1},
-	{"reset", op_reset, 1},       {"reconnect", op_reconnect, 1},
+        {"send", op_send, 20},        {"receive", op_receive, 20},    {"burst", op_burst, 8},
+        {"link", op_link, 4},         {"resize", op_resize, 3},       {"features", op_features, 4},
+        {"filter", op_filter, 4},     {"mode", op_mode, 4},           {"queue", op_queue, 6},
+        {"firmware", op_firmware, 1}, {"FLR", op_function_reset, 1},  {"reload", op_reload, 1},
+        {"reset", op_reset, 1},       {"reconnect", op_reconnect, 1},
 };
 
 static size_t choose(uint32_t *seed)
@@ -198,8 +196,8 @@ int main(void)
 		options[i].nic.brief = true;
 	}
 	const struct CMUnitTest tests[] = {
-		ENV_TEST(test_random, &options[0]),
-		ENV_TEST(test_random, &options[1]),
+	        ENV_TEST(test_random, &options[0]),
+	        ENV_TEST(test_random, &options[1]),
 	};
 
 	return env_main("random", tests, true);

@@ -52,10 +52,10 @@ static const struct {
 	int (*run)(struct nic *nic);
 	bool needs_decode; /* registers are reachable only then */
 } resets[] = {
-	{"DEVICE_RESET", reset_message, false},
-	{"FLR", reset_function, false},
-	{"RESET", reset_command, true},
-	{"LIF_RESET and all", reset_lif, true},
+        {"DEVICE_RESET", reset_message, false},
+        {"FLR", reset_function, false},
+        {"RESET", reset_command, true},
+        {"LIF_RESET and all", reset_lif, true},
 };
 
 static void reopen(struct env *env)
@@ -308,15 +308,15 @@ static void test_second_client(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		ENV_TEST(test_reset_at_every_step, &bare),
-		ENV_TEST(test_reset_twice, &plain),
-		ENV_TEST(test_reset_under_traffic, &plain),
-		ENV_TEST(test_function_reset, &plain),
-		ENV_TEST(test_function_reset_registers, &plain),
-		ENV_TEST(test_bus_master_off, &plain),
-		ENV_TEST(test_client_killed, &bare),
-		ENV_TEST(test_clients_in_turn, &bare),
-		ENV_TEST(test_second_client, &bare),
+	        ENV_TEST(test_reset_at_every_step, &bare),
+	        ENV_TEST(test_reset_twice, &plain),
+	        ENV_TEST(test_reset_under_traffic, &plain),
+	        ENV_TEST(test_function_reset, &plain),
+	        ENV_TEST(test_function_reset_registers, &plain),
+	        ENV_TEST(test_bus_master_off, &plain),
+	        ENV_TEST(test_client_killed, &bare),
+	        ENV_TEST(test_clients_in_turn, &bare),
+	        ENV_TEST(test_second_client, &bare),
 	};
 
 	plain.nic = NIC_OPTIONS(NULL);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 static const struct env_options hashing = {
-	.tap = true, .server.profile = "generic-100g", .nic = {0}};
+        .tap = true, .server.profile = "generic-100g", .nic = {0}};
 static const struct env_options steering = {.tap = true};
 
 static const uint8_t group[6] = {0x01, 0x00, 0x5e, 0x00, 0x00, 0x01};
@@ -142,10 +142,10 @@ static void test_filter_capacity(void **state)
 /* The verification suite of the hash's definition, so that the reference itself is right. */
 static void test_reference_hash(void **state)
 {
-	static const uint8_t key[40] = {
-		0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67, 0x25, 0x3d, 0x43, 0xa3,
-		0x8f, 0xb0, 0xd0, 0xca, 0x2b, 0xcb, 0xae, 0x7b, 0x30, 0xb4, 0x77, 0xcb, 0x2d, 0xa3,
-		0x80, 0x30, 0xf2, 0x0c, 0x6a, 0x42, 0xb7, 0x3b, 0xbe, 0xac, 0x01, 0xfa};
+	static const uint8_t key[40] = {0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67,
+	                                0x25, 0x3d, 0x43, 0xa3, 0x8f, 0xb0, 0xd0, 0xca, 0x2b, 0xcb,
+	                                0xae, 0x7b, 0x30, 0xb4, 0x77, 0xcb, 0x2d, 0xa3, 0x80, 0x30,
+	                                0xf2, 0x0c, 0x6a, 0x42, 0xb7, 0x3b, 0xbe, 0xac, 0x01, 0xfa};
 	struct flow flow = {.version = 4,
 	                    .saddr = {66, 9, 149, 187},
 	                    .daddr = {161, 142, 100, 80},
@@ -162,9 +162,12 @@ static const struct {
 	uint8_t protocol, type;
 	bool ports;
 } rss_kinds[] = {
-	{4, FRAME_PROTO_TCP, RX_IPV4_TCP, true}, {4, FRAME_PROTO_UDP, RX_IPV4_UDP, true},
-	{6, FRAME_PROTO_TCP, RX_IPV6_TCP, true}, {6, FRAME_PROTO_UDP, RX_IPV6_UDP, true},
-	{4, 50, RX_IPV4, false},                 {6, 50, RX_IPV6, false},
+        {4, FRAME_PROTO_TCP, RX_IPV4_TCP, true},
+        {4, FRAME_PROTO_UDP, RX_IPV4_UDP, true},
+        {6, FRAME_PROTO_TCP, RX_IPV6_TCP, true},
+        {6, FRAME_PROTO_UDP, RX_IPV6_UDP, true},
+        {4, 50, RX_IPV4, false},
+        {6, 50, RX_IPV6, false},
 };
 
 /* Flow number N of a kind. */
@@ -198,8 +201,7 @@ static void test_rss(void **state)
 	for (size_t kind = 0; kind < ARRAY_SIZE(rss_kinds); kind++) {
 		for (unsigned n = 0; n < 100; n++) {
 			struct flow flow = rss_flow(env, kind, n);
-			uint32_t hash =
-				flow_toeplitz(&flow, nic->rss_key, rss_kinds[kind].ports);
+			uint32_t hash = flow_toeplitz(&flow, nic->rss_key, rss_kinds[kind].ports);
 			unsigned queue = receive_flow(env, &flow);
 
 			assert_int_equal(env->frame->type, rss_kinds[kind].type);
@@ -327,18 +329,18 @@ static void test_steering(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_reference_hash),
-		ENV_TEST(test_unicast, &steering),
-		ENV_TEST(test_multicast, &steering),
-		ENV_TEST(test_broadcast, &steering),
-		ENV_TEST(test_change_address, &steering),
-		ENV_TEST(test_filter_capacity, &steering),
-		ENV_TEST(test_rss, &hashing),
-		ENV_TEST(test_rss_types, &hashing),
-		ENV_TEST(test_rss_own_table, &hashing),
-		ENV_TEST(test_rss_nonsense_table, &hashing),
-		ENV_TEST(test_rss_disabled_queue, &hashing),
-		ENV_TEST(test_steering, &steering),
+	        cmocka_unit_test(test_reference_hash),
+	        ENV_TEST(test_unicast, &steering),
+	        ENV_TEST(test_multicast, &steering),
+	        ENV_TEST(test_broadcast, &steering),
+	        ENV_TEST(test_change_address, &steering),
+	        ENV_TEST(test_filter_capacity, &steering),
+	        ENV_TEST(test_rss, &hashing),
+	        ENV_TEST(test_rss_types, &hashing),
+	        ENV_TEST(test_rss_own_table, &hashing),
+	        ENV_TEST(test_rss_nonsense_table, &hashing),
+	        ENV_TEST(test_rss_disabled_queue, &hashing),
+	        ENV_TEST(test_steering, &steering),
 	};
 
 	return env_main("steer", tests, true);

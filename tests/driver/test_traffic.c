@@ -10,7 +10,7 @@
 static const struct env_options plain = {.tap = true};
 static const struct env_options offloads = {.tap = true, .server.profile = "generic-100g"};
 static const struct env_options multi_tap = {
-	.tap = true, .multi = true, .server.profile = "generic-100g"};
+        .tap = true, .multi = true, .server.profile = "generic-100g"};
 
 static size_t test_frame(struct env *env, bool out, size_t payload, uint32_t seed)
 {
@@ -284,26 +284,26 @@ int main(void)
 	messages.nic = NIC_OPTIONS(NULL);
 	messages.nic.message_ram = true;
 	const struct CMUnitTest tests[] = {
-		ENV_TEST(test_both_ways, &plain),
-		ENV_TEST(test_both_ways, &offloads),
-		ENV_TEST(test_both_ways, &multi_tap),
-		ENV_TEST(test_tx_sizes, &plain),
-		ENV_TEST(test_tx_scatter, &plain),
-		ENV_TEST(test_tx_scatter, &offloads),
-		ENV_TEST(test_tx_short, &plain),
-		ENV_TEST(test_tx_bursts, &plain),
-		ENV_TEST(test_tx_bursts, &offloads),
-		ENV_TEST(test_tx_wrap, &small),
-		ENV_TEST(test_rx_wrap, &small),
-		ENV_TEST(test_rx_sizes, &plain),
-		ENV_TEST(test_rx_sizes, &jumbo),
-		ENV_TEST(test_rx_sizes, &largest),
-		ENV_TEST(test_rx_writes_only_the_frame, &jumbo),
-		ENV_TEST(test_rx_no_buffer, &small),
-		ENV_TEST(test_rx_larger_than_buffer, &plain),
-		ENV_TEST(test_rx_larger_than_port, &largest),
-		ENV_TEST(test_tx_nonsense_sizes, &plain),
-		ENV_TEST(test_message_memory, &messages),
+	        ENV_TEST(test_both_ways, &plain),
+	        ENV_TEST(test_both_ways, &offloads),
+	        ENV_TEST(test_both_ways, &multi_tap),
+	        ENV_TEST(test_tx_sizes, &plain),
+	        ENV_TEST(test_tx_scatter, &plain),
+	        ENV_TEST(test_tx_scatter, &offloads),
+	        ENV_TEST(test_tx_short, &plain),
+	        ENV_TEST(test_tx_bursts, &plain),
+	        ENV_TEST(test_tx_bursts, &offloads),
+	        ENV_TEST(test_tx_wrap, &small),
+	        ENV_TEST(test_rx_wrap, &small),
+	        ENV_TEST(test_rx_sizes, &plain),
+	        ENV_TEST(test_rx_sizes, &jumbo),
+	        ENV_TEST(test_rx_sizes, &largest),
+	        ENV_TEST(test_rx_writes_only_the_frame, &jumbo),
+	        ENV_TEST(test_rx_no_buffer, &small),
+	        ENV_TEST(test_rx_larger_than_buffer, &plain),
+	        ENV_TEST(test_rx_larger_than_port, &largest),
+	        ENV_TEST(test_tx_nonsense_sizes, &plain),
+	        ENV_TEST(test_message_memory, &messages),
 	};
 
 	return env_main("traffic", tests, true);

@@ -16,9 +16,9 @@
 
 /* What QEMU proposes, key by key (spec vfio-user 3). */
 static const char vfu_version_json[] =
-	"{\"capabilities\": {\"pgsizes\": 4096, \"max_msg_fds\": 16, \"max_dma_maps\": 65535, "
-	"\"max_data_xfer_size\": 1048576, \"migration\": {\"max_bitmap_size\": 268435456, "
-	"\"pgsize\": 4096}, \"write_multiple\": true}}";
+        "{\"capabilities\": {\"pgsizes\": 4096, \"max_msg_fds\": 16, \"max_dma_maps\": 65535, "
+        "\"max_data_xfer_size\": 1048576, \"migration\": {\"max_bitmap_size\": 268435456, "
+        "\"pgsize\": 4096}, \"write_multiple\": true}}";
 
 struct vfu_dma_body {
 	uint32_t argsz, flags;
@@ -464,7 +464,7 @@ int vfu_disable_irqs(struct vfu *vfu, unsigned index)
 {
 	uint32_t body[5] = {sizeof(body), 0x21, index, 0, 0};
 	struct vfu_request request = {
-		.command = VFU_SET_IRQS, .body = body, .body_size = sizeof(body)};
+	        .command = VFU_SET_IRQS, .body = body, .body_size = sizeof(body)};
 
 	return vfu_call_exact(vfu, &request);
 }

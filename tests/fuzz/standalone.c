@@ -142,8 +142,8 @@ static uint32_t chance(uint32_t below)
 
 static void put_number(uint8_t *at, size_t room)
 {
-	static const uint64_t values[] = {0,          1,          0x7f,       0x80,
-	                                  0xff,       0xffff,     0x7fffffff, 0x80000000,
+	static const uint64_t values[] = {0,          1,           0x7f,       0x80,
+	                                  0xff,       0xffff,      0x7fffffff, 0x80000000,
 	                                  0xffffffff, 0x100000000, 4096,       UINT64_MAX};
 	uint64_t value = values[chance(sizeof(values) / sizeof(values[0]))] + chance(3) - 1;
 	size_t size = (size_t)1 << chance(4);
