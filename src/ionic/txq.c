@@ -93,6 +93,7 @@ struct tx_run {
 	struct ionic_txq_state *state;
 	/* Copies of the descriptors from queue->cons on are in state->descs[first..end). */
 	uint32_t first, end;
+	const uint8_t *lists; /* of all slots, NULL when they are not in one piece of memory */
 	/* Packets collected, and pieces used by them. */
 	unsigned frames, iov_used;
 	/* Consumed, and not yet covered by a completion. */
@@ -142,6 +143,28 @@ static int read_guest(struct tx_run *run, uint64_t addr, void *dst, size_t size)
 
 /* ---- fetch ---- */
 
+/* The lists are spread over many cache lines which the guest has just written; finding them early
+ * is worth more than all the arithmetic that follows. */
+static void find_lists(struct tx_run *run)
+{
+	const struct ionic_queue *queue = run->queue;
+	struct iovec piece;
+
+	if (queue->has_sg &&
+	    guest_mem_map(run->dev->mem, queue->sg_base,
+	                  (size_t)queue->entries * IONIC_TXQ_SG_STRIDE, GUEST_READ, &piece, 1) == 1)
+		run->lists = piece.iov_base;
+}
+
+static void expect_lists(const struct tx_run *run, uint32_t slot, uint32_t count)
+{
+	const struct ionic_txq_desc *desc = &run->state->descs[run->end];
+
+	for (uint32_t i = 0; run->lists && i < count; i++)
+		if (IONIC_TXQ_SG_COUNT(le64_get(desc[i].cmd)) > 0)
+			__builtin_prefetch(run->lists + (size_t)(slot + i) * IONIC_TXQ_SG_STRIDE);
+}
+
 static int read_descs(struct tx_run *run, uint32_t slot, uint32_t count)
 {
 	const struct ionic_queue *queue = run->queue;
@@ -181,6 +204,7 @@ static int fetch(struct tx_run *run)
 	}
 	if (error)
 		return error;
+	expect_lists(run, slot, count);
 	run->end += count;
 	return (int)count;
 }
@@ -404,14 +428,22 @@ static int add_buffer(struct tx_run *run, struct tx_packet *packet, uint64_t add
 	return error;
 }
 
+/* Copies the first COUNT elements of a slot's list. */
+static int read_list(struct tx_run *run, uint32_t slot, struct ionic_sg_elem *elems, unsigned count)
+{
+	size_t offset = (size_t)slot * IONIC_TXQ_SG_STRIDE, size = count * sizeof(*elems);
+
+	if (!run->lists)
+		return read_guest(run, run->queue->sg_base + offset, elems, size);
+	memcpy(elems, run->lists + offset, size);
+	return 0;
+}
+
 static int add_list(struct tx_run *run, struct tx_packet *packet, uint32_t slot, unsigned count)
 {
 	struct ionic_sg_elem elems[IONIC_TXQ_SG_MAX];
-	int error = read_guest(run, run->queue->sg_base + (uint64_t)slot * IONIC_TXQ_SG_STRIDE,
-	                       elems, count * sizeof(elems[0]));
+	int error = read_list(run, slot, elems, count);
 
-	if (error)
-		return error;
 	for (unsigned i = 0; i < count && !error; i++)
 		error = add_buffer(run, packet, le64_get(elems[i].addr), le16_get(elems[i].len));
 	return error;
@@ -690,6 +722,7 @@ bool ionic_txq_run(struct ionic_queue *queue)
 	struct tx_run run = {.queue = queue, .dev = queue->dev, .state = queue->dev->lif.txq_state};
 	bool more = true;
 
+	find_lists(&run);
 	while (more && queue->enabled) {
 		if (run.descs >= IONIC_TX_BUDGET_DESCS || run.bytes >= IONIC_TX_BUDGET_BYTES)
 			break;
