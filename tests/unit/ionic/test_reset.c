@@ -276,6 +276,25 @@ static void test_reset_overtakes_work(void **state)
 	assert_int_equal(fake_read(&guest, 0x804, 4), 0);
 }
 
+/* A reset while the command waits for memory: its end does not show in the new guest's registers.
+ */
+static void test_reset_overtakes_command(void **state)
+{
+	union ionic_cmd reset = {.any = {.opcode = IONIC_CMD_PORT_RESET}};
+	uint64_t before = counter_get(counter_find("ionic_devcmd_orphaned"));
+
+	(void)state;
+	assert_int_equal(fake_devcmd(&guest, &reset, NULL), IONIC_RC_SUCCESS);
+	guest.on_access = reset_at;
+	guest.hook_arg = 0;
+	post_port_init();
+	assert_null(guest.on_access);
+	for (unsigned i = 0x800; i < 0x1000; i += 8)
+		assert_int_equal(fake_read(&guest, i, 8), 0);
+	assert_false(guest.dev->eth_port.initialized);
+	assert_int_equal(counter_get(counter_find("ionic_devcmd_orphaned")), before + 1);
+}
+
 /* RESET by command keeps the registers of the command, for the driver to read its end. */
 static void test_reset_command_completes(void **state)
 {
@@ -295,6 +314,7 @@ int main(void)
 	        cmocka_unit_test(test_restart_at_every_access),
 	        cmocka_unit_test_setup_teardown(test_function_reset_forgets_all, setup, teardown),
 	        cmocka_unit_test_setup_teardown(test_reset_overtakes_work, setup, teardown),
+	        cmocka_unit_test_setup_teardown(test_reset_overtakes_command, setup, teardown),
 	        cmocka_unit_test_setup_teardown(test_reset_command_completes, setup, teardown),
 	};
 
