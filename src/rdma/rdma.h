@@ -573,7 +573,8 @@ void rdma_qp_visit(struct rdma_dev *dev, void (*visit)(struct rdma_qp *qp, void 
 
 typedef void rdma_stat_fn(const char *name, uint64_t value, void *arg);
 
-/* Calls FN for every named counter of the device, then for messages and bytes by opcode. */
+/* Calls FN for every named counter of the device, for messages and bytes by opcode, for the objects
+ * in use, and for the buckets of the histograms that are not empty, by the value they are below. */
 void rdma_dev_stats_visit(const struct rdma_dev *dev, rdma_stat_fn *fn, void *arg);
 
 /* Calls FN for the counters of a QP that have moved. */

@@ -241,6 +241,8 @@ static void find(const char *name, uint64_t value, void *arg)
 		found[1] = value;
 	if (strcmp(name, "tx_rdma_ucast_bytes") == 0)
 		found[2] = value;
+	if (strcmp(name, "turn_ops_lt_8") == 0) /* four requests in one turn */
+		found[4] = value;
 	found[3]++;
 }
 
@@ -250,7 +252,7 @@ static void counters(void **state)
 	struct test_qp *a = qp_new(nic, RDMA_QP_RC, PD), *b = qp_new(nic, RDMA_QP_RC, PD);
 	struct test_mr mr = mr_new(nic, PD, 0, 65536, ALL);
 	struct rdma_wr wr = wr_rdma(RDMA_WRITE, sge_of(&mr, 0, 100), 1000, mr.key);
-	uint64_t found[4] = {0};
+	uint64_t found[5] = {0};
 	struct rdma_dev_stats stats;
 
 	(void)state;
@@ -264,6 +266,7 @@ static void counters(void **state)
 	rdma_dev_stats_visit(nic->dev, find, found);
 	assert_int_equal(found[0], 3);
 	assert_int_equal(found[1], 77);
+	assert_int_equal(found[4], 1);
 	assert_int_equal(found[2], 377); /* three WRITEs, and the answer to the READ */
 	assert_int_equal(rdma_dev_stat(nic->dev, RDMA_STAT_RX_BYTES), 377);
 	assert_int_equal(rdma_dev_stat(nic->dev, RDMA_STAT_TX_PACKETS), 4);
