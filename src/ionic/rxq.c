@@ -400,7 +400,8 @@ static int take_buffers(const struct rx_common *rx, struct rx_target *target, si
 	error = after_access(queue, error);
 	if (!error && desc.opcode > IONIC_RXQ_SG) {
 		counter_inc(&ionic_rx_bad_opcode);
-		return spoil(rx, IONIC_LIF_RX_DESC_DATA_ERROR, IONIC_RC_EINVAL);
+		spoil(rx, IONIC_LIF_RX_DESC_DATA_ERROR, IONIC_RC_EINVAL);
+		return -EIO;
 	}
 	target->bounce = false;
 	target->buffer_count = 1;
@@ -531,9 +532,10 @@ static int receive(struct rx_common *rx, const uint8_t *head, size_t head_size)
 	struct ionic_dev *dev = rx->dev;
 	const struct net_frame *frame = rx->frame;
 	struct net_cut cut;
+	bool large = frame->gso != NET_GSO_NONE;
 	size_t size = frame->size; /* of the largest frame on the wire */
 
-	if (frame->gso != NET_GSO_NONE) {
+	if (large) {
 		if (net_cut_begin(&cut, frame)) {
 			counter_inc(&ionic_rx_bad_notes);
 			return -EBADMSG;
@@ -548,13 +550,13 @@ static int receive(struct rx_common *rx, const uint8_t *head, size_t head_size)
 	net_headers_parse(head, head_size, &rx->headers);
 	note_facts(rx, head);
 	if (!ionic_filter_accept(dev, rx->facts.dst, &rx->headers)) {
-		count_filtered(rx, frame->gso == NET_GSO_NONE ? NULL : &cut);
+		count_filtered(rx, large ? &cut : NULL);
 		return 0;
 	}
 	rx->strip = dev->lif.features & IONIC_FEATURE_VLAN_RX_STRIP && rx->headers.vlan_tags > 0 &&
 	            rx->headers.vlan_tpid == 0x8100;
 	steer(rx, head, head_size);
-	return frame->gso == NET_GSO_NONE ? deliver_frame(rx) : deliver_segments(rx, &cut);
+	return large ? deliver_segments(rx, &cut) : deliver_frame(rx);
 }
 
 int ionic_rx_deliver(struct net_port *port, const struct net_frame *frame)
