@@ -292,6 +292,39 @@ static void serves_registers_while_it_waits(void **state)
 	assert_int_equal(value, 0xabcdef);
 }
 
+static void client_takes_the_blame(void)
+{
+	struct vfio_user_header header;
+
+	assert_int_equal(rig_receive(rig, &header, NULL, 0), 0);
+	assert_int_equal(header.command, 200);
+	assert_int_equal(header.error, EINVAL);
+	assert_int_equal(rig_receive(rig, &header, NULL, 0), 0);
+	assert_int_equal(header.command, VFIO_USER_DMA_WRITE);
+	assert_int_equal(header.error, EINVAL);
+	answer_dma(false);
+}
+
+/* A command that does not exist, and a reply to nothing. */
+static void client_confused(void)
+{
+	assert_true(take_request());
+	rig_send(rig, 200, 0, NULL, 0);
+	rig_send(rig, VFIO_USER_DMA_WRITE, VFIO_USER_TYPE_REPLY, NULL, 0);
+	client = client_takes_the_blame;
+}
+
+static void refuses_nonsense_while_it_waits(void **state)
+{
+	uint8_t got[16];
+
+	(void)state;
+	rig->server->dma.layout = DMA_LAYOUT_RIGHT;
+	client = client_confused;
+	assert_int_equal(guest_mem_read(mem, BASE, got, sizeof(got)), 0);
+	assert_memory_equal(got, guest, sizeof(got));
+}
+
 /* A vector is connected, as it is when a guest moves it to another CPU. */
 static int event;
 
@@ -637,6 +670,7 @@ int main(void)
 	        TEST(keeps_to_the_clients_limit),
 	        TEST(fails_when_the_client_refuses),
 	        TEST(serves_registers_while_it_waits),
+	        TEST(refuses_nonsense_while_it_waits),
 	        TEST(connects_vectors_while_it_waits),
 	        TEST(gives_up_when_the_client_needs_an_answer),
 	        TEST(ends_the_client_after_the_work),
