@@ -89,6 +89,7 @@ static void test_reload(void **state)
 	struct env *env = *state;
 	struct nic_options options = env_nic_options(env);
 
+	options.brief = true;
 	nic_ok(NULL, nic_open(&env->nic, &options));
 	for (int i = 0; i < 50; i++) {
 		nic_ok(env->nic, nic_probe(env->nic));
