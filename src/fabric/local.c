@@ -118,8 +118,7 @@ enum rdma_tx local_transmit(struct local_net *net, struct rdma_msg *msg, size_t 
 			return answer(msg, receiver, verdict);
 		msg->fabric_word = LOCAL_ACCEPTED;
 	} else if (!msg->inbound.qp) {
-		counter_inc(&fabric_local_gone);
-		rdma_msg_seek(msg, 0);
+		counter_inc(&fabric_local_gone); /* when sent again, it starts over */
 		return answer(msg, NULL, RDMA_VERDICT_DROP);
 	}
 	size_t left = atomic ? 0 : req->length - msg->offset;

@@ -144,6 +144,11 @@ static void attributes(void **state)
 	rdma_qp_query(pair.b->qp, &attr);
 	assert_int_equal(attr.rq_psn, (psn + 3) & 0xffffff);
 	assert_int_equal(rdma_qp_msn(pair.b->qp), 1);
+	qp_state(pair.b, RDMA_QPS_RESET);
+	rdma_qp_query(pair.b->qp, &attr);
+	assert_int_equal(rdma_qp_msn(pair.b->qp), 0);
+	assert_int_equal(attr.dest_qpn, 0);
+	assert_int_equal(attr.access, 0);
 	pair_free(&pair);
 }
 
