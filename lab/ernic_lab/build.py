@@ -255,7 +255,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="lab/build",
         allow_abbrev=False,
-        description="Build the guest lab from Debian packages into the cache. Instant when it is there.",
+        description="Build the guest lab from Debian packages into the cache; instant if there.",
         epilog="environment: DEBIAN_MIRROR, LAB_SUITE, XDG_CACHE_HOME",
     )
     parser.add_argument("--flavour", choices=[*FLAVOURS, "all"], default="all", help="default: all")

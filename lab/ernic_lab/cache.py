@@ -61,7 +61,7 @@ def lock(name: str, mode: int, busy: Callable[[], None] | None = None) -> Iterat
 
 
 def component(name: str, key: str, make: Callable[[Path], None]) -> Path:
-    """The component NAME-KEY, made by `make(directory)` when it does not exist. Needs build.lock."""
+    """The component NAME-KEY, made by `make(directory)` if it is missing. Needs build.lock."""
     final = root() / f"{name}-{key}"
     if final.is_dir():
         return final

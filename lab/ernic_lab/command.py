@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import importlib
+import os
+import signal
 import sys
 
 from .errors import LabError
@@ -19,4 +21,7 @@ def run(name: str) -> int:
         print(f"lab/{name}: {err}", file=sys.stderr)
         return FAILED
     except KeyboardInterrupt:
-        return 130
+        return 128 + signal.SIGINT
+    except BrokenPipeError:  # whoever read our output has gone, as in `lab/vm .. | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The one exception of the lab: something the user must know, in one line, and what to do about it."""
+"""The one exception of the lab: something the user must know, and what to do about it."""
 
 
 class LabError(Exception):

@@ -161,7 +161,8 @@ class Guest:
             return
         self.result.status = self.exited
         if qemu_status != self.exited << 1 | 1:
-            self.fail(FAILED, f"QEMU {describe_exit(qemu_status)} after its script ended with {self.exited}")
+            ending = f"after its script ended with {self.exited}"
+            self.fail(FAILED, f"QEMU {describe_exit(qemu_status)} {ending}")
 
     def fail(self, status: int, reason: str) -> None:
         """Record a failure, the first only, with QEMU's last words."""

@@ -29,8 +29,11 @@ KERNEL_WORDS = """
     console=ttyS0 loglevel=5 panic=-1 oops=panic nokaslr mitigations=off rodata=off tsc=reliable
     no_timer_check random.trust_cpu=on cryptomgr.notests lsm=capability audit=0 nowatchdog
     8250.nr_uarts=2 i8042.noaux i8042.nokbd i8042.nopnp
-    initcall_blacklist=load_system_certificate_list,init_encrypted,ksm_init,damon_stat_init,crypto_kdf108_init
 """.split()
+SKIPPED_INITCALLS = """
+    load_system_certificate_list init_encrypted ksm_init damon_stat_init crypto_kdf108_init
+""".split()
+KERNEL_WORDS.append("initcall_blacklist=" + ",".join(SKIPPED_INITCALLS))
 
 
 @dataclass(frozen=True)
@@ -123,7 +126,8 @@ def virtio_arguments(tap: str, guest: int, options: Options) -> list[str]:
     """A virtio-net device on a TAP, without vhost, for comparison."""
     queues = f",queues={options.vcpus}" if options.multi_queue_taps else ""
     netdev = f"tap,id=virtio,ifname={tap},script=no,downscript=no,vhost=off{queues}"
-    device = f"virtio-net-pci,netdev=virtio,mac=52:54:00:00:00:{guest:02x},host_mtu={options.tap_mtu}"
+    mac = f"52:54:00:00:00:{guest:02x}"
+    device = f"virtio-net-pci,netdev=virtio,mac={mac},host_mtu={options.tap_mtu}"
     if queues:
         device += f",mq=on,vectors={2 * options.vcpus + 2}"
     return ["-netdev", netdev, "-device", device]

@@ -17,7 +17,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="lab/module",
         allow_abbrev=False,
-        description="Compile the out-of-tree kernel module in SOURCE (with a Kbuild file or Makefile)"
+        description="Compile the out-of-tree module in SOURCE (with a Kbuild file or Makefile)"
         " for the lab's kernel and put its .ko files into OUT. SOURCE is not changed. The"
         " headers of the lab's Ethernet driver are at ../ionic.",
         epilog="The driver source of the lab: lab/build --print-paths | grep driver_src",

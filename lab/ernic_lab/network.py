@@ -38,8 +38,9 @@ def prepare(options: Options) -> None:
         for tap in nics + virtio:
             if not Path("/sys/class/net", tap).exists():
                 raise LabError(
-                    f"TAP {tap} does not exist: only root can make it; run lab/vm as root, or first"
-                    f" `sudo ip tuntap add dev {tap} mode tap user $USER && sudo ip link set {tap} up`"
+                    f"TAP {tap} does not exist: only root can make it; run as root, or first"
+                    f" `sudo ip tuntap add dev {tap} mode tap user $USER &&"
+                    f" sudo ip link set {tap} up`"
                 )
         return
     if LIBC.unshare(CLONE_NEWNET) != 0:
@@ -58,7 +59,8 @@ def _segment(taps: list[str], bridge: str, subnet: str, options: Options) -> Non
         host = bridge
         _ip(f"link add {bridge} type bridge forward_delay 0 mcast_snooping 0")
         # Fixed, or it would follow the TAPs' addresses around.
-        _ip(f"link set {bridge} address 02:00:00:00:{int(subnet) - 200:02x}:01 mtu {options.tap_mtu}")
+        address = f"02:00:00:00:{int(subnet) - 200:02x}:01"
+        _ip(f"link set {bridge} address {address} mtu {options.tap_mtu}")
     queues = " multi_queue" if options.multi_queue_taps else ""
     for tap in taps:
         _ip(f"tuntap add dev {tap} mode tap{queues}")

@@ -141,7 +141,7 @@ def _add_guest_flags(group: argparse._ArgumentGroup) -> None:
 def _add_nic_flags(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
     add("--nic", action="append", metavar='"ARGS"',
-        help=f"arguments of the n-th server; the last serves the rest; default {DEFAULT_NIC}")  # fmt: skip
+        help=f"arguments of the n-th server, the last of the rest; default {DEFAULT_NIC}")  # fmt: skip
     add("--no-nic", action="store_true", help="no server and no NIC")
     add("--server", metavar="PATH", help="default: $ROCM_ERNIC, the newest under build/, PATH")
     add("--wrap-server", metavar='"CMD"', help="put CMD before the server, as in valgrind")
@@ -153,7 +153,7 @@ def _add_nic_flags(group: argparse._ArgumentGroup) -> None:
 
 def _add_run_flags(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
-    add("--host", type=Path, metavar="SCRIPT", help="runs beside the guests, its status counts too")
+    add("--host", type=Path, metavar="SCRIPT", help="runs beside the guests; its status counts")
     add("--timeout", type=number(1, 1e6, float), default=600, metavar="S", help="default 600")
     add("--boot-timeout", type=number(1, 1e6, float), default=120, metavar="S", help="default 120")
     add("--keep-logs", type=Path, metavar="DIR", help="output, kernel, QEMU, server, stats")
@@ -168,12 +168,12 @@ def _add_machine_flags(group: argparse._ArgumentGroup) -> None:
     add("--kernel", type=Path, metavar="PATH", help="vmlinux (PVH) or bzImage; needs --modules")
     add("--modules", type=Path, metavar="DIR", help="modules of that kernel")
     add("--cmdline", default="", metavar="TEXT", help="added to the kernel's command line")
-    add("--accel", choices=["auto", "tcg", "kvm"], default="auto", help="default auto: KVM if it works")
+    add("--accel", choices=["auto", "tcg", "kvm"], default="auto", help="auto: KVM if it works")
     add("--suite", default="", help="Debian suite of the lab")
 
 
 def joined(arguments: list[str]) -> list[str]:
-    """Write "--nic VALUE" as "--nic=VALUE": a value that looks like a flag is a value all the same."""
+    """Write "--nic VALUE" as "--nic=VALUE", so that a value may look like a flag."""
     result: list[str] = []
     words = iter(arguments)
     for word in words:
@@ -198,12 +198,14 @@ def parse(arguments: list[str]) -> Options:
 
 def _check(options: Options) -> None:
     if len(options.scripts) not in (1, options.guests):
-        raise LabError(f"{len(options.scripts)} scripts for {options.guests} guests: give 1 or {options.guests}")
+        count = f"{len(options.scripts)} scripts for {options.guests} guests"
+        raise LabError(f"{count}: give 1 or {options.guests}")
     if options.nic and len(options.nic) > options.guests:
         raise LabError(f"--nic: {len(options.nic)} given for {options.guests} guests")
     if options.nic and options.no_nic:
         raise LabError("--nic and --no-nic exclude each other")
-    for path in [*options.scripts, *(options.file or []), *([options.host] if options.host else [])]:
+    host = [options.host] if options.host else []
+    for path in [*options.scripts, *(options.file or []), *host]:
         if path.is_dir() or not os.access(path, os.R_OK):
             raise LabError(f"{path}: not a readable file")
     if options.share and not options.share.is_dir():

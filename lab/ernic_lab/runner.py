@@ -171,7 +171,8 @@ class Run:
         now = time.monotonic()
         for guest in self.guests:
             if self._is_booting(guest) and now >= self._boot_deadline(guest):
-                guest.fail(FAILED, f"never came up: no script after {self.options.boot_timeout:g} s")
+                limit = f"{self.options.boot_timeout:g} s"
+                guest.fail(FAILED, f"never came up: no script after {limit}")
                 self._stop(guest)
         if now < self.deadline:
             return
