@@ -48,12 +48,12 @@ in_database() {
 # Files whose first line names an interpreter, or with its usual ending.
 scripts_for() {
 	local ending=$1 pattern=$2
+	# shellcheck disable=SC2016 # an awk program
 	{
 		files "*.$ending"
-		files | grep -v '\.[a-z]*$' | while read -r file; do
-			if head -n 1 "$file" | grep -aq "$pattern"; then echo "$file"; fi
-		done
-	} 2>/dev/null | sort -u
+		files | grep -v '\.[a-z]*$' |
+			xargs -r awk -v pattern="$pattern" '$0 ~ pattern { print FILENAME } { nextfile }'
+	} | sort -u
 }
 
 check_format() {
@@ -72,11 +72,10 @@ check_format() {
 
 check_spdx() {
 	local bad
-	bad=$(files '*.c' '*.h' '*.sh' '*.py' '*.cmake' '*CMakeLists.txt' |
-		while read -r file; do
-			head -n 3 "$file" | grep -q 'SPDX-License-Identifier: GPL-2.0-or-later' ||
-				echo "$file"
-		done)
+	bad=$(files '*.c' '*.h' '*.sh' '*.py' '*.cmake' '*CMakeLists.txt' | xargs -r awk '
+		FNR == 1 { if (file && !good) print file; file = FILENAME; good = 0 }
+		FNR <= 3 && /SPDX-License-Identifier: GPL-2.0-or-later/ { good = 1 }
+		END { if (file && !good) print file }')
 	[ -z "$bad" ] && return 0
 	echo "no SPDX line among the first three:"
 	echo "$bad"
@@ -84,7 +83,7 @@ check_spdx() {
 }
 
 check_shell() {
-	scripts_for sh '^#!.*\(ba\|da\|/\)sh' | xargs -r shellcheck -x
+	scripts_for sh '^#!.*(ba|da|/)sh' | xargs -r shellcheck -x
 }
 
 check_python() {
