@@ -4,6 +4,7 @@
  * arrays; and many QPs that do atomics on the same words, against their history.
  *
  * A failing run is repeated with the seed that it printed: ERNIC_TEST_SEED=... unit_rdma_random
+ * For longer runs set ERNIC_TEST_STEPS.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -22,7 +23,7 @@
 #define PAIRS 4
 #define MRS   6
 #define SIZE  100000u
-#define STEPS 20000
+#define STEPS 10000 /* or ERNIC_TEST_STEPS */
 
 /* What the model knows of a region: its bytes, and whether its key works. */
 struct model_mr {
@@ -446,10 +447,12 @@ static void replace_region(struct world *w)
 static void against_the_model(void **state)
 {
 	struct world *w = world_new(test_seed());
+	const char *steps = getenv("ERNIC_TEST_STEPS");
+	unsigned long end = steps ? strtoul(steps, NULL, 0) : STEPS;
 	uint64_t generation = 0;
 
 	(void)state;
-	while (w->posted < STEPS) {
+	while (w->posted < end) {
 		random_batch(w);
 		if (pick(w, 100) == 0)
 			replace_region(w);
