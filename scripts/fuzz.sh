@@ -37,16 +37,12 @@ parse() {
 	done
 }
 
-programs() {
-	find "$ROOT/build/fuzz" -type f -name 'fuzz_*' -perm -u+x | sort
+known() {
+	ninja -C "$ROOT/build/fuzz" -t targets all | sed -n 's/^fuzz_\([a-z_0-9]*\): phony$/\1/p'
 }
 
 program_of() {
-	programs | grep "/fuzz_$1\$"
-}
-
-known() {
-	programs | sed 's|.*/fuzz_||'
+	find "$ROOT/build/fuzz" -type f -name "fuzz_$1" -perm -u+x
 }
 
 # fuzz_one TARGET - one line when it is over; its log in build/fuzz/logs.
@@ -96,13 +92,14 @@ main() {
 	local target status=0
 	parse "$@"
 	need build fuzz
-	build fuzz || die "the build failed"
+	configure fuzz || die "the build could not be configured"
 	[ -z "$list" ] || { known && exit 0; }
 	[ ${#targets[@]} -gt 0 ] || mapfile -t targets < <(known)
 	[ ${#targets[@]} -gt 0 ] || die "no fuzz targets in this tree"
 	for target in "${targets[@]}"; do
 		known | grep -qx -- "$target" || usage_error "no target '$target'; --list names them"
 	done
+	build fuzz "${targets[@]/#/fuzz_}" || die "the build failed"
 	say "${#targets[@]} targets, $seconds s each, $JOBS at once"
 	fuzz_all || status=1
 	if [ -n "$save" ] && [ $status = 0 ]; then

@@ -46,14 +46,19 @@ need() {
 	"$ROOT/scripts/setup.sh" "$@"
 }
 
+# configure PRESET - once; ninja does it again when it has to.
+configure() {
+	local dir=$ROOT/build/$1
+	[ -f "$dir/build.ninja" ] ||
+		quiet "$dir/configure.log" cmake -S "$ROOT" --preset "$1"
+}
+
 # build PRESET [TARGET...] - configures and builds, with a line of progress.
 build() {
 	local preset=$1 dir=$ROOT/build/$1 begin=$SECONDS
 	shift
 	say "build $preset"
-	if [ ! -f "$dir/build.ninja" ]; then
-		quiet "$dir/configure.log" cmake -S "$ROOT" --preset "$preset" || return 1
-	fi
+	configure "$preset" || return 1
 	if [ -t 1 ]; then
 		NINJA_STATUS="[%f/%t] " ninja -C "$dir" -j "$JOBS" "$@" | filter_ninja || return 1
 	else
