@@ -125,7 +125,7 @@ void ionic_txq_destroy(struct ionic_dev *dev); /* idempotent */
 bool ionic_adminq_run(struct ionic_queue *queue);
 bool ionic_txq_run(struct ionic_queue *queue);
 
-#define IONIC_TX_BUDGET_DESCS 256
+#define IONIC_TX_BUDGET_DESCS 1024
 #define IONIC_TX_BUDGET_BYTES (512 * 1024)
 
 /* ---- events ---- */
@@ -177,6 +177,8 @@ struct ionic_lif {
 	} rss;
 	struct ionic_queue adminq, notifyq;
 	struct ionic_queue *rxq, *txq;     /* profile.eth_queues of each */
+	uint32_t rx_wanted;                /* buffers that a waiting frame needs, 0: none waits */
+	uint32_t rx_waiting;               /* index of the queue that it waits for */
 	struct ionic_txq_state *txq_state; /* one for each TXQ, txq.c */
 	uint64_t event_id;                 /* of the last NotifyQ event */
 };
@@ -332,5 +334,8 @@ int ionic_rx_deliver(struct net_port *port, const struct net_frame *frame);
 
 /* Features or queues changed: tell the wire which offloads the receive side takes (rxq.c). */
 void ionic_rx_update_offloads(struct ionic_dev *dev);
+
+/* Buffers were posted: a frame may have waited for them (rxq.c). Message context. */
+void ionic_rx_posted(struct ionic_queue *queue);
 
 #endif

@@ -123,7 +123,9 @@ void ionic_queue_doorbell(struct ionic_queue *queue, uint32_t prod)
 	/* Remembered also while the queue is disabled: receive queues are filled before they are
 	 * enabled (spec 3.10). */
 	queue->prod = prod;
-	if (queue->type != IONIC_QTYPE_RXQ && ionic_queue_posted(queue) > 0)
+	if (queue->type == IONIC_QTYPE_RXQ)
+		ionic_rx_posted(queue);
+	else if (ionic_queue_posted(queue) > 0)
 		ionic_queue_make_ready(queue);
 }
 

@@ -26,6 +26,9 @@
  * modulo the number of enabled queues. A queue that is not enabled yet is replaced by the lowest
  * one that is (spec 8.3, rule 1).
  *
+ * Waiting. A large packet that may wait (net.h) does so until its queue has a buffer for each
+ * segment, or as many as the ring can hold.
+ *
  * Errors. A frame that finds no buffer, or a buffer that is too small, is dropped and the
  * descriptor stays for the next one (spec 8.3, rule 3). A descriptor that can never be used, with
  * an unknown opcode or a buffer out of memory, is completed in error, or the queue would stop
@@ -161,6 +164,35 @@ static void steer(struct rx_common *rx, const uint8_t *head, size_t size)
 			        nth_enabled(dev, net_flow_hash(head, size, &rx->headers) % enabled);
 	}
 	rx->pkt_type = pkt_type(&rx->headers, l4);
+}
+
+/* ---- waiting ---- */
+
+/* Whether a packet of COUNT segments has to wait for buffers. */
+static bool has_to_wait(const struct rx_common *rx, uint32_t count)
+{
+	struct ionic_lif *lif = &rx->dev->lif;
+
+	if (!rx->frame->may_wait || !rx->queue)
+		return false;
+	if (count > rx->queue->entries - 1)
+		count = rx->queue->entries - 1;
+	if (ionic_queue_posted(rx->queue) >= count)
+		return false;
+	lif->rx_wanted = count;
+	lif->rx_waiting = rx->queue->index;
+	return true;
+}
+
+void ionic_rx_posted(struct ionic_queue *queue)
+{
+	struct ionic_lif *lif = &queue->dev->lif;
+
+	if (lif->rx_wanted == 0 || queue->index != lif->rx_waiting ||
+	    ionic_queue_posted(queue) < lif->rx_wanted)
+		return;
+	lif->rx_wanted = 0;
+	net_port_ready(&queue->dev->port);
 }
 
 /* ---- the buffers of a descriptor ---- */
@@ -556,7 +588,9 @@ static int receive(struct rx_common *rx, const uint8_t *head, size_t head_size)
 	rx->strip = dev->lif.features & IONIC_FEATURE_VLAN_RX_STRIP && rx->headers.vlan_tags > 0 &&
 	            rx->headers.vlan_tpid == 0x8100;
 	steer(rx, head, head_size);
-	return large ? deliver_segments(rx, &cut) : deliver_frame(rx);
+	if (!large)
+		return deliver_frame(rx);
+	return has_to_wait(rx, cut.count) ? -EAGAIN : deliver_segments(rx, &cut);
 }
 
 int ionic_rx_deliver(struct net_port *port, const struct net_frame *frame)
@@ -581,4 +615,8 @@ void ionic_rx_update_offloads(struct ionic_dev *dev)
 {
 	/* Whatever the guest has asked for, we cut and sum while we copy. */
 	net_port_set_offloads(&dev->port, NET_OFFLOAD_CSUM | NET_OFFLOAD_TSO4 | NET_OFFLOAD_TSO6);
+	if (dev->lif.rx_wanted > 0) { /* its queue may be another one now, or gone */
+		dev->lif.rx_wanted = 0;
+		net_port_ready(&dev->port);
+	}
 }

@@ -62,6 +62,10 @@ struct net_frame {
 	enum net_gso gso;
 	uint16_t gso_size, hdr_size;
 	bool gso_ecn; /* CWR is set in the template, only the first segment keeps it */
+
+	/* The sender can offer the frame again. A port that has no room now may answer -EAGAIN; it
+	 * counts nothing then, and calls net_port_ready() when it has. */
+	bool may_wait;
 };
 
 /* Payload bytes of a segment, at least: what is left of the smallest MSS that Linux takes (48) when
@@ -82,12 +86,15 @@ struct net_port;
 
 struct net_port_ops {
 	/* Takes the frame, which is only lent. Returns 0, or a negative errno when it was dropped:
-	 * -ENOBUFS no room, -ENETDOWN nobody listens, -EMSGSIZE too large, -EIO the host failed. */
+	 * -ENOBUFS no room, -ENETDOWN nobody listens, -EMSGSIZE too large, -EIO the host failed.
+	 * -EAGAIN: not dropped, see may_wait. */
 	int (*deliver)(struct net_port *port, const struct net_frame *frame);
 	/* As deliver for each of COUNT frames (at most NET_MANY_MAX) in their order, and sets their
 	 * results. Optional, for ports that are cheaper by the dozen. */
 	void (*deliver_many)(struct net_port *port, const struct net_frame *frames, unsigned count,
 	                     int *results);
+	/* A port that answered -EAGAIN has room. Any context; optional. */
+	void (*peer_ready)(struct net_port *port);
 	/* Somebody else's ability to take offloads changed; see net_wire_peer_offloads(). Optional.
 	 */
 	void (*peers_changed)(struct net_port *port);
@@ -113,6 +120,9 @@ void net_wire_detach(struct net_port *port); /* idempotent */
 /* The port's owner changed what it takes. */
 void net_port_set_offloads(struct net_port *port, unsigned offloads);
 
+/* The port has room for a frame that it answered with -EAGAIN. Any context. */
+void net_port_ready(struct net_port *port);
+
 /* What all other ports take in common: what PORT may send undone without the switch doing it. */
 unsigned net_wire_peer_offloads(const struct net_port *port);
 
@@ -120,7 +130,7 @@ unsigned net_wire_peer_offloads(const struct net_port *port);
  * Sends a frame from PORT to whoever owns the destination (learned), or to all others. Returns 0
  * when at least one port took it or no other port exists to want it (the frame is then counted as
  * discarded), else the negative errno of the port that refused it. -EBADMSG: the frame's notes do
- * not fit its content.
+ * not fit its content. -EAGAIN, only with may_wait: nobody took it, it may be sent again.
  */
 int net_wire_send(struct net_port *port, const struct net_frame *frame);
 

@@ -23,6 +23,13 @@
  * The host is always asked for large packets, whatever the ports behind the wire take: cutting one
  * here costs a fraction of the system calls that its segments would take.
  *
+ * Waiting. A large packet is more than a ring of receive buffers may hold at a moment when the
+ * guest is busy; a card would keep it for that moment. So it is offered as one that may wait. When
+ * the port behind the wire says so, the TAP is not read until there is room, the kernel's queue
+ * fills, and the host's TCP feels it, instead of losing half a window. Small frames do not wait:
+ * they are dropped and counted by the port, as ever. After TAP_HOLD_NS the packet goes as it can,
+ * and none is held again until one has come through: a guest that is dead costs no more.
+ *
  * Reading waits for the loop's work phase, because frames end in guest memory. A run takes a
  * bounded number of frames and bytes and schedules itself again; the descriptors are watched level
  * triggered, so nothing is missed and nothing is remembered.
@@ -58,14 +65,17 @@ COUNTER(net_tap_tx_refused, "frames to the host dropped: the kernel did not like
 COUNTER(net_tap_tx_failed, "frames to the host dropped: another error of the kernel");
 COUNTER(net_tap_rx_bad, "frames from the host dropped: too long, too short, or of a strange type");
 COUNTER(net_tap_rx_failed, "reads of the TAP that failed");
+COUNTER(net_tap_rx_held, "large packets from the host that waited for room in the guest");
+COUNTER(net_tap_rx_late, "large packets that waited in vain");
 COUNTER(net_tap_gone, "TAP interfaces that were deleted while in use");
 
 #define TAP_QUEUES_MAX   16
 #define TAP_VNET_HEADER  10 /* struct virtio_net_hdr, without the count of merged buffers */
 #define TAP_BUDGET       64 /* frames of a run, over all queues */
 #define TAP_BUDGET_BYTES (1024 * 1024)
-#define TAP_WINDOW_MAX   16  /* reads at once */
-#define TAP_PIECES       512 /* of the frames that are written at once, headers included */
+#define TAP_WINDOW_MAX   16           /* reads at once */
+#define TAP_HOLD_NS      100000000ull /* below the 200 ms after which TCP sends again */
+#define TAP_PIECES       512          /* of the frames that are written at once, headers included */
 
 #define TAP_OFFLOADS (NET_OFFLOAD_CSUM | NET_OFFLOAD_TSO4 | NET_OFFLOAD_TSO6)
 
@@ -103,7 +113,12 @@ struct net_tap {
 
 	/* Frames on their way from it. One byte more: a frame that fills the buffer was too long.
 	 */
-	unsigned window; /* reads at once */
+	unsigned window;          /* reads at once */
+	unsigned rx_next, rx_end; /* buffers with frames that have not been sent on */
+	bool held;                /* the first of them waits; nothing is read */
+	bool impatient;           /* one waited in vain, and none has come through since */
+	struct loop_timer hold_timer;
+	size_t rx_sizes[TAP_WINDOW_MAX]; /* 0: no frame */
 	struct vnet_header rx_vnets[TAP_WINDOW_MAX];
 	uint8_t buffers[TAP_WINDOW_MAX][NET_MAX_FRAME + 1];
 };
@@ -228,9 +243,6 @@ static int tap_deliver(struct net_port *port, const struct net_frame *frame)
 	return result;
 }
 
-static const struct net_port_ops tap_port_ops = {.deliver = tap_deliver,
-                                                 .deliver_many = tap_deliver_many};
-
 /* ---- from the host ---- */
 
 /* The size of the headers of a large packet. The kernel's own number is a hint for allocation. */
@@ -269,18 +281,25 @@ static bool take_notes(const struct vnet_header *vnet, struct net_frame *frame)
 	return frame->hdr_size != 0;
 }
 
-/* A frame of SIZE bytes is in buffer INDEX. */
-static void receive(struct net_tap *tap, unsigned index, size_t size)
+/* Sends on the frame in buffer INDEX. Returns false when it has to wait. */
+static bool receive(struct net_tap *tap, unsigned index)
 {
+	size_t size = tap->rx_sizes[index];
 	struct iovec iov = {.iov_base = tap->buffers[index], .iov_len = size};
 	struct net_frame frame = {.iov = &iov, .iov_count = 1, .size = size};
 
 	if (size < NET_ETH_HEADER || size > NET_MAX_FRAME ||
 	    !take_notes(&tap->rx_vnets[index], &frame)) {
 		counter_inc(&net_tap_rx_bad);
-		return;
+		return true;
 	}
-	net_wire_send(&tap->port, &frame); /* what a port drops, the port counts */
+	frame.may_wait = frame.gso != NET_GSO_NONE && !tap->impatient;
+	int result = net_wire_send(&tap->port, &frame);
+
+	/* What a port drops, the port counts. */
+	if (frame.gso != NET_GSO_NONE && result == 0)
+		tap->impatient = false;
+	return result != -EAGAIN || !frame.may_wait;
 }
 
 /* The interface was deleted. The descriptors report that for ever, so they leave the loop. */
@@ -289,6 +308,8 @@ static void tap_lost(struct net_tap *tap)
 	if (tap->gone)
 		return;
 	tap->gone = true;
+	tap->held = false;
+	loop_disarm(tap->loop, &tap->hold_timer);
 	counter_inc(&net_tap_gone);
 	log_warn("TAP %s was deleted; the NIC goes on without it until the server is restarted",
 	         tap->ifname);
@@ -307,7 +328,7 @@ static void read_failed(struct net_tap *tap, ssize_t result)
 		counter_inc(&net_tap_rx_failed);
 }
 
-/* Reads up to COUNT frames of a queue and sends them on. Returns how many; *BYTES is added to. */
+/* Reads up to COUNT frames of a queue into the buffers. Returns how many; *BYTES is added to. */
 static unsigned read_frames(struct tap_queue *queue, unsigned count, size_t *bytes)
 {
 	struct net_tap *tap = queue->tap;
@@ -322,15 +343,16 @@ static unsigned read_frames(struct tap_queue *queue, unsigned count, size_t *byt
 		        .fd = queue->source.fd, .iov = iov[i], .iov_count = 2};
 	}
 	net_batch_read(tap->batch, ops, count);
-	for (unsigned i = 0; i < count; i++) {
-		if (ops[i].result < (ssize_t)sizeof(struct vnet_header)) {
-			read_failed(tap, ops[i].result);
-			continue;
-		}
-		receive(tap, i, (size_t)ops[i].result - sizeof(struct vnet_header));
-		*bytes += (size_t)ops[i].result;
+	/* The kernel gives frames until it has no more: those that failed are the last. */
+	while (frames < count && ops[frames].result >= (ssize_t)sizeof(struct vnet_header)) {
+		tap->rx_sizes[frames] = (size_t)ops[frames].result - sizeof(struct vnet_header);
+		*bytes += tap->rx_sizes[frames];
 		frames++;
 	}
+	if (frames < count)
+		read_failed(tap, ops[frames].result);
+	tap->rx_next = 0;
+	tap->rx_end = frames;
 	return frames;
 }
 
@@ -354,6 +376,36 @@ static unsigned read_window(struct tap_queue *queue, unsigned budget, size_t *by
 	return frames;
 }
 
+static void watch_queues(struct net_tap *tap, uint32_t events)
+{
+	for (unsigned i = 0; i < tap->queue_count && !tap->gone; i++)
+		loop_modify(tap->loop, &tap->queues[i].source, events);
+}
+
+/* Sends on what has been read. Returns false when a frame has to wait. */
+static bool send_on(struct net_tap *tap)
+{
+	for (; tap->rx_next < tap->rx_end; tap->rx_next++) {
+		if (!receive(tap, tap->rx_next)) {
+			if (!tap->held)
+				watch_queues(tap, 0);
+			if (!tap->hold_timer.armed)
+				loop_arm(tap->loop, &tap->hold_timer,
+				         loop_now(tap->loop) + TAP_HOLD_NS);
+			tap->held = true;
+			return false;
+		}
+		if (tap->hold_timer.armed) { /* the one that waited has gone */
+			counter_inc(&net_tap_rx_held);
+			loop_disarm(tap->loop, &tap->hold_timer);
+		}
+	}
+	if (tap->held)
+		watch_queues(tap, EPOLLIN);
+	tap->held = false;
+	return true;
+}
+
 /* Takes turns among the readable queues until they are empty or the budget is spent. */
 static void tap_run(struct loop_work *work)
 {
@@ -361,6 +413,8 @@ static void tap_run(struct loop_work *work)
 	unsigned frames = 0, idle = 0;
 	size_t bytes = 0;
 
+	if (!send_on(tap))
+		return;
 	while (idle < tap->queue_count) {
 		struct tap_queue *queue = &tap->queues[tap->next_queue];
 
@@ -370,10 +424,35 @@ static void tap_run(struct loop_work *work)
 		}
 		if (queue->readable)
 			frames += read_window(queue, TAP_BUDGET - frames, &bytes);
+		if (!send_on(tap))
+			return;
 		idle = queue->readable ? 0 : idle + 1;
 		tap->next_queue = (tap->next_queue + 1) % tap->queue_count;
 	}
 }
+
+static void tap_peer_ready(struct net_port *port)
+{
+	struct net_tap *tap = container_of(port, struct net_tap, port);
+
+	if (tap->held)
+		loop_schedule(tap->loop, &tap->work);
+}
+
+static void hold_expired(struct loop_timer *timer)
+{
+	struct net_tap *tap = container_of(timer, struct net_tap, hold_timer);
+
+	counter_inc(&net_tap_rx_late);
+	tap->impatient = true;
+	loop_schedule(tap->loop, &tap->work);
+}
+
+static const struct net_port_ops tap_port_ops = {
+        .deliver = tap_deliver,
+        .deliver_many = tap_deliver_many,
+        .peer_ready = tap_peer_ready,
+};
 
 static void tap_ready(struct loop_source *source, uint32_t events)
 {
@@ -485,6 +564,7 @@ int net_tap_open(struct loop *loop, struct net_wire *wire, const char *ifname, u
 	tap->loop = loop;
 	tap->window = 1;
 	tap->work.run = tap_run;
+	tap->hold_timer.expired = hold_expired;
 	tap->port =
 	        (struct net_port){.name = "host", .ops = &tap_port_ops, .offloads = TAP_OFFLOADS};
 	int error = tap_start(tap, wire, queues);
@@ -503,6 +583,7 @@ void net_tap_close(struct net_tap *tap)
 		return;
 	net_wire_detach(&tap->port);
 	loop_cancel(tap->loop, &tap->work);
+	loop_disarm(tap->loop, &tap->hold_timer);
 	/* The interface stays, and so would its offloads: the next program may not know them. */
 	if (tap->queue_count > 0 && !tap->gone)
 		set_offloads(tap, 0);

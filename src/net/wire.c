@@ -153,6 +153,16 @@ void net_port_set_offloads(struct net_port *port, unsigned offloads)
 		tell_peers(port->wire, port);
 }
 
+void net_port_ready(struct net_port *port)
+{
+	for (unsigned i = 0; port->wire && i < WIRE_PORTS; i++) {
+		struct net_port *other = port->wire->ports[i];
+
+		if (other && other != port && other->ops->peer_ready)
+			other->ops->peer_ready(other);
+	}
+}
+
 unsigned net_wire_peer_offloads(const struct net_port *port)
 {
 	unsigned offloads = NET_OFFLOAD_ALL;
@@ -372,13 +382,20 @@ static bool notes_within(const struct net_frame *frame)
 	       frame->size - frame->csum_start >= (size_t)frame->csum_offset + 2;
 }
 
-static int flood(struct net_wire *wire, unsigned from, const struct net_frame *frame)
+static int flood(struct net_wire *wire, unsigned from, const struct net_frame *original)
 {
+	const struct net_frame *frame = original;
+	struct net_frame copy;
 	int result = 0;
 	bool taken = false;
 
-	if (wire->port_count > 2)
+	if (wire->port_count > 2) {
 		counter_inc(&net_wire_flooded);
+		/* Sent again, it would reach those twice that had room. */
+		copy = *original;
+		copy.may_wait = false;
+		frame = &copy;
+	}
 	for (unsigned i = 0; i < WIRE_PORTS; i++) {
 		if (i == from || !wire->ports[i])
 			continue;

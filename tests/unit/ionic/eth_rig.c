@@ -23,7 +23,13 @@ static int port_deliver(struct net_port *net_port, const struct net_frame *frame
 	return port->result;
 }
 
-static const struct net_port_ops port_ops = {.deliver = port_deliver};
+static void port_peer_ready(struct net_port *net_port)
+{
+	((struct rig_port *)net_port)->ready++;
+}
+
+static const struct net_port_ops port_ops = {.deliver = port_deliver,
+                                             .peer_ready = port_peer_ready};
 
 static void set_up_lif(struct rig *rig, uint64_t features)
 {

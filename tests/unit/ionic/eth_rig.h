@@ -22,6 +22,7 @@ struct rig_port {
 	uint8_t bytes[FRAME_BUFFER];
 	int result;
 	void (*then)(struct rig_port *port, const struct net_frame *frame);
+	unsigned ready; /* calls of peer_ready */
 };
 
 struct rig {

@@ -416,6 +416,77 @@ static void test_large_packet_runs_out_of_buffers(void **state)
 	assert_int_equal(rig_lif_stat(rig, IONIC_LIF_RX_UCAST_DROP_BYTES + 1), 7);
 }
 
+static struct net_frame waiting_packet(struct frame *frame, size_t payload)
+{
+	struct frame_spec spec = {.payload = payload};
+
+	frame_build(&spec, frame);
+	frame_unsum(frame, (uint32_t)(frame->size - frame->l4));
+	return (struct net_frame){.csum_partial = true,
+	                          .csum_start = (uint16_t)frame->l4,
+	                          .csum_offset = 16,
+	                          .gso = NET_GSO_TCPV4,
+	                          .gso_size = 1000,
+	                          .hdr_size = (uint16_t)frame->payload,
+	                          .may_wait = true};
+}
+
+static void test_large_packet_waits_for_buffers(void **state)
+{
+	struct rig *rig = *state;
+	static struct frame frame;
+	struct net_frame notes = waiting_packet(&frame, 10000);
+
+	post_simple(rig, 0, 3, 1518);
+	assert_int_equal(rig_host_send(rig, frame.bytes, frame.size, notes), -EAGAIN);
+	expect_no_comp(rig, 0); /* nothing was taken, and nothing counted */
+	assert_int_equal(rig_port_stat(rig, "frames_rx_all"), 0);
+	assert_int_equal(rig_lif_stat(rig, IONIC_LIF_RX_QUEUE_EMPTY), 0);
+	post_simple(rig, 1, 10, 1518); /* of another queue */
+	post_simple(rig, 0, 6, 1518);
+	assert_int_equal(rig->host.ready, 0); /* one is missing still */
+	post_simple(rig, 0, 1, 1518);
+	assert_int_equal(rig->host.ready, 1);
+	assert_int_equal(rig_host_send(rig, frame.bytes, frame.size, notes), 0);
+	assert_int_equal(rig_lif_stat(rig, IONIC_LIF_RX_UCAST_BYTES + 1), 10);
+	post_simple(rig, 0, 1, 1518);
+	assert_int_equal(rig->host.ready, 1); /* nobody waits any more */
+}
+
+/* More segments than the ring can ever hold: a full ring is all there is to wait for. */
+static void test_large_packet_for_a_small_ring(void **state)
+{
+	struct rig *rig = *state;
+	static struct frame frame;
+	struct net_frame notes = waiting_packet(&frame, 60000);
+
+	notes.gso_size = 200;
+	post_simple(rig, 0, 60, 600);
+	assert_int_equal(rig_host_send(rig, frame.bytes, frame.size, notes), -EAGAIN);
+	for (unsigned i = 0; i < 3; i++)
+		post_simple(rig, 0, 60, 600);
+	assert_int_equal(rig->host.ready, 0);
+	post_simple(rig, 0, 15, 600);
+	assert_int_equal(rig->host.ready, 1);
+	assert_int_equal(rig_host_send(rig, frame.bytes, frame.size, notes), 0);
+	assert_int_equal(rig_lif_stat(rig, IONIC_LIF_RX_QUEUE_EMPTY), 45);
+}
+
+static void test_waiting_ends_with_the_queue(void **state)
+{
+	struct rig *rig = *state;
+	static struct frame frame;
+	struct net_frame notes = waiting_packet(&frame, 10000);
+
+	assert_int_equal(rig_host_send(rig, frame.bytes, frame.size, notes), -EAGAIN);
+	fake_q_control(&rig->guest, &rig->rx[0], IONIC_Q_DISABLE);
+	assert_int_equal(rig->host.ready, 1);
+	assert_int_equal(rig_host_send(rig, frame.bytes, frame.size, notes), -EAGAIN);
+	fake_reset(&rig->guest, VFIO_RESET_DEVICE);
+	assert_int_equal(rig->host.ready, 2);
+	assert_int_equal(rig_host_send(rig, frame.bytes, frame.size, notes), -ENETDOWN);
+}
+
 static void test_large_packet_with_bad_notes(void **state)
 {
 	struct rig *rig = *state;
@@ -851,6 +922,9 @@ int main(void)
 	        rxq_test(test_tag_from_the_notes),
 	        rxq_test(test_large_packet_is_cut),
 	        rxq_test(test_large_packet_runs_out_of_buffers),
+	        rxq_test(test_large_packet_waits_for_buffers),
+	        rxq_test(test_large_packet_for_a_small_ring),
+	        rxq_test(test_waiting_ends_with_the_queue),
 	        rxq_test(test_large_packet_with_bad_notes),
 	        rxq_test(test_no_buffer),
 	        rxq_test(test_buffer_too_small),

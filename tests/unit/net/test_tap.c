@@ -85,6 +85,9 @@ static int open_packet(const char *name, int bypass)
 struct sink {
 	struct net_port port;
 	unsigned frames;
+	bool full; /* no room */
+	unsigned refused;
+	uint8_t order[64]; /* byte 60 of each frame */
 	struct net_frame last;
 	uint8_t bytes[FRAME_BUFFER];
 };
@@ -101,6 +104,12 @@ static int sink_deliver(struct net_port *port, const struct net_frame *frame)
 
 	if (frame->size < 14 || frame->iov_count != 1 || !is_ours(frame->iov[0].iov_base))
 		return 0;
+	if (sink->full) {
+		sink->refused++;
+		return frame->may_wait ? -EAGAIN : -ENOBUFS;
+	}
+	if (frame->size > 60)
+		sink->order[sink->frames % 64] = ((uint8_t *)frame->iov[0].iov_base)[60];
 	sink->frames++;
 	sink->last = *frame;
 	iov_to_buf(frame->iov, frame->iov_count, 0, sink->bytes, frame->size);
@@ -409,6 +418,127 @@ static void test_multi_queue(void **state)
 	close(fd);
 }
 
+/* ---- waiting ---- */
+
+/* Frame number INDEX of a row: large ones that may wait, and small ones that may not. */
+static void send_numbered(int fd, uint8_t index, bool large)
+{
+	struct frame_spec spec = {.payload = large ? 20000 : 100};
+	static struct frame built;
+	struct virtio_net_hdr vnet = {0};
+
+	frame_build(&spec, &built);
+	built.bytes[60] = index;
+	if (large)
+		vnet = (struct virtio_net_hdr){
+		        .flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
+		        .gso_type = VIRTIO_NET_HDR_GSO_TCPV4,
+		        .hdr_len = (uint16_t)built.payload,
+		        .gso_size = 1400,
+		        .csum_start = (uint16_t)built.l4,
+		        .csum_offset = 16,
+		};
+	host_sends(fd, &vnet, &built);
+}
+
+static void turns(struct setup *setup, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		loop_turn(setup->loop, 1000000);
+}
+
+/* While a large packet waits nothing is read, and nothing lost; then all come in their order. */
+static void test_large_packets_wait(void **state)
+{
+	struct setup *setup = *state;
+	uint64_t held = count_of("net_tap_rx_held");
+	struct loop_stats before, after;
+
+	assert_int_equal(open_tap(setup, "tap0", 1), 0);
+	int fd = open_packet("tap0", 1);
+
+	setup->guest.full = true;
+	for (uint8_t i = 0; i < 40; i++)
+		send_numbered(fd, i, true);
+	turns(setup, 3);
+	assert_true(setup->guest.refused >= 1);
+	/* It sleeps, though the descriptor is readable. */
+	unsigned refused = setup->guest.refused;
+
+	loop_get_stats(setup->loop, &before);
+	turns(setup, 3);
+	loop_get_stats(setup->loop, &after);
+	assert_int_equal(after.work_turns, before.work_turns);
+	assert_int_equal(setup->guest.refused, refused);
+	setup->guest.full = false;
+	net_port_ready(&setup->guest.port);
+	run_until(setup, 40);
+	assert_int_equal(setup->guest.frames, 40);
+	for (uint8_t i = 0; i < 40; i++)
+		assert_int_equal(setup->guest.order[i], i);
+	assert_int_equal(count_of("net_tap_rx_held"), held + 1);
+	close(fd);
+}
+
+static void test_small_frames_do_not_wait(void **state)
+{
+	struct setup *setup = *state;
+
+	assert_int_equal(open_tap(setup, "tap0", 1), 0);
+	int fd = open_packet("tap0", 1);
+
+	setup->guest.full = true;
+	for (uint8_t i = 0; i < 10; i++)
+		send_numbered(fd, i, false);
+	turns(setup, 20);
+	assert_int_equal(setup->guest.refused, 10);
+	close(fd);
+}
+
+/* Nobody ever makes room: after a time the packet is dropped, and the next ones at once. */
+static void test_waiting_ends(void **state)
+{
+	struct setup *setup = *state;
+	uint64_t late = count_of("net_tap_rx_late");
+
+	assert_int_equal(open_tap(setup, "tap0", 1), 0);
+	int fd = open_packet("tap0", 1);
+
+	setup->guest.full = true;
+	for (uint8_t i = 0; i < 20; i++)
+		send_numbered(fd, i, true);
+	for (unsigned i = 0; i < 100 && setup->guest.refused < 21; i++)
+		loop_turn(setup->loop, 50000000);
+	assert_int_equal(setup->guest.refused, 21); /* the first one twice */
+	assert_int_equal(count_of("net_tap_rx_late"), late + 1);
+	setup->guest.full = false; /* and it recovers */
+	send_numbered(fd, 20, true);
+	run_until(setup, 1);
+	setup->guest.full = true;
+	send_numbered(fd, 21, true);
+	turns(setup, 5);
+	assert_int_equal(setup->guest.refused, 22);
+	setup->guest.full = false;
+	net_port_ready(&setup->guest.port);
+	run_until(setup, 2);
+	assert_int_equal(setup->guest.frames, 2);
+	close(fd);
+}
+
+static void test_closing_while_one_waits(void **state)
+{
+	struct setup *setup = *state;
+
+	assert_int_equal(open_tap(setup, "tap0", 1), 0);
+	int fd = open_packet("tap0", 1);
+
+	setup->guest.full = true;
+	send_numbered(fd, 0, true);
+	turns(setup, 5);
+	assert_true(setup->guest.refused >= 1);
+	close(fd); /* and what is torn down complains about timers and work that are left */
+}
+
 /* ---- trouble ---- */
 
 static void test_interface_down(void **state)
@@ -537,6 +667,10 @@ int main(void)
 	        tap_test(test_large_packet_from_host_v6),
 	        tap_test(test_burst_is_read_to_the_end),
 	        tap_test(test_multi_queue),
+	        tap_test(test_large_packets_wait),
+	        tap_test(test_small_frames_do_not_wait),
+	        tap_test(test_waiting_ends),
+	        tap_test(test_closing_while_one_waits),
 	        tap_test(test_interface_down),
 	        tap_test(test_kernel_refuses_notes),
 	        tap_test(test_deleted_interface),

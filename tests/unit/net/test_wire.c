@@ -22,6 +22,7 @@ struct sink {
 	uint8_t bytes[FRAME_BUFFER];
 	int result;          /* of deliver */
 	unsigned peer_calls; /* of peers_changed */
+	unsigned ready_calls;
 	void (*then)(struct sink *sink, const struct net_frame *frame);
 };
 
@@ -44,7 +45,13 @@ static void sink_peers_changed(struct net_port *port)
 	((struct sink *)port)->peer_calls++;
 }
 
+static void sink_peer_ready(struct net_port *port)
+{
+	((struct sink *)port)->ready_calls++;
+}
+
 static const struct net_port_ops sink_ops = {.deliver = sink_deliver,
+                                             .peer_ready = sink_peer_ready,
                                              .peers_changed = sink_peers_changed};
 
 struct setup {
@@ -489,6 +496,39 @@ static void test_notes_that_do_not_fit(void **state)
 	assert_int_equal(b->frames, 0);
 }
 
+/* ---- waiting ---- */
+
+static void answer_again(struct sink *sink, const struct net_frame *frame)
+{
+	sink->result = frame->may_wait ? -EAGAIN : 0;
+}
+
+/* To one port a frame may wait; to several it may not, as it would reach some twice. */
+static void test_waiting(void **state)
+{
+	struct setup *setup = *state;
+	struct sink *a = add_sink(setup, 0), *b = add_sink(setup, 0);
+	uint8_t bytes[60] = {0xff, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1};
+	struct iovec iov = {bytes, sizeof(bytes)};
+	struct net_frame frame = {
+	        .iov = &iov, .iov_count = 1, .size = sizeof(bytes), .may_wait = true};
+
+	a->then = b->then = answer_again;
+	assert_int_equal(net_wire_send(&a->port, &frame), -EAGAIN);
+	net_port_ready(&b->port);
+	assert_int_equal(a->ready_calls, 1);
+	assert_int_equal(b->ready_calls, 0);
+	struct sink *c = add_sink(setup, 0);
+
+	c->then = answer_again;
+	assert_int_equal(net_wire_send(&a->port, &frame), 0);
+	assert_int_equal(c->frames, 1);
+	bytes[0] = 2; /* to a station that is known to be on one port */
+	send_between(b, 2, 1);
+	assert_int_equal(net_wire_send(&a->port, &frame), -EAGAIN);
+	assert_int_equal(c->frames, 1);
+}
+
 /* ---- many at once ---- */
 
 static unsigned many_calls;
@@ -572,6 +612,7 @@ int main(void)
 	        wire_test(test_segments_for_a_port_that_sums),
 	        wire_test(test_large_packet_crosses_whole),
 	        wire_test(test_notes_that_do_not_fit),
+	        wire_test(test_waiting),
 	        wire_test(test_many_at_once),
 	};
 
