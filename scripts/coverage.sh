@@ -30,8 +30,10 @@ main() {
 		"$ROOT/scripts/test.sh" --preset coverage --fast || status=1
 	fi
 	mkdir -p "$ROOT/build/coverage/html"
-	gcovr --root "$ROOT" --filter "$ROOT/src/" --exclude-throw-branches --txt /dev/stdout \
+	gcovr --root "$ROOT" --filter "$ROOT/src/" --exclude-throw-branches \
+		--txt "$ROOT/build/coverage/coverage.txt" \
 		--html-details "$ROOT/build/coverage/html/index.html" "${json[@]}" "$ROOT/build/coverage"
+	cat "$ROOT/build/coverage/coverage.txt"
 	exit $status
 }
 
