@@ -87,12 +87,14 @@ static const struct cmd_desc descs[] = {
         {IONIC_CMD_Q_INIT, DEVCMD, LIF_ADMIN, "Q_INIT", ionic_cmd_devcmd_q_init},
         {IONIC_CMD_Q_INIT, ADMINQ, LIF_ADMIN, "Q_INIT", ionic_cmd_adminq_q_init},
         {IONIC_CMD_Q_CONTROL, ADMINQ, LIF_ADMIN, "Q_CONTROL", ionic_cmd_q_control},
-        /* A LIF without RDMA state has none to reset; the driver's teardown relies on it. */
-        {IONIC_CMD_RDMA_RESET_LIF, DEVCMD | ADMINQ, HAS_LIF_INDEX, "RDMA_RESET_LIF", cmd_nop},
+        /* Also of a LIF that is not there, and by either path: teardown relies on it. */
+        {IONIC_CMD_RDMA_RESET_LIF, DEVCMD | ADMINQ, HAS_LIF_INDEX, "RDMA_RESET_LIF",
+         ionic_cmd_rdma_reset_lif},
+        {IONIC_CMD_RDMA_CREATE_EQ, ADMINQ, LIF_ADMIN, "RDMA_CREATE_EQ", ionic_cmd_rdma_create_eq},
+        {IONIC_CMD_RDMA_CREATE_CQ, ADMINQ, LIF_ADMIN, "RDMA_CREATE_CQ", ionic_cmd_rdma_create_cq},
+        {IONIC_CMD_RDMA_CREATE_ADMINQ, ADMINQ, LIF_ADMIN, "RDMA_CREATE_ADMINQ",
+         ionic_cmd_rdma_create_adminq},
 
-        {IONIC_CMD_RDMA_CREATE_EQ, ADMINQ, 0, "RDMA_CREATE_EQ", cmd_unsupported},
-        {IONIC_CMD_RDMA_CREATE_CQ, ADMINQ, 0, "RDMA_CREATE_CQ", cmd_unsupported},
-        {IONIC_CMD_RDMA_CREATE_ADMINQ, ADMINQ, 0, "RDMA_CREATE_ADMINQ", cmd_unsupported},
         {IONIC_CMD_LIF_SETPHC, ADMINQ, LIF_ADMIN, "LIF_SETPHC", cmd_unsupported},
         {CMD(GETATTR)},
         {CMD(SETATTR)},

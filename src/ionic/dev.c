@@ -17,6 +17,7 @@
  *	guest                     message context            work
  *	W32 devcmd doorbell  ---> devcmd_pending       ---> cmd.c -> handler -> comp, data, done
  *	W64 doorbell page    ---> queue->prod, ready   ---> adminq.c, txq.c -> completion -> intr.c
+ *	                          (RDMA: rdma_lif.c)
  *	W32 credits, mask    ---> intr.c -> MSI-X
  *
  * Fairness: a run of the work serves every ready queue once, within the budget of its kind; what
@@ -31,7 +32,6 @@
  * uninitialized and has nothing posted.
  *
  * Not done: interrupt coalescing, time stamping, CMB, SR-IOV, firmware update, more than one LIF.
- * The doorbell slots of the RDMA queues are named in ionic_internal.h and answered by none.
  */
 #include "ionic_internal.h"
 
@@ -82,10 +82,12 @@ static int slot_type(unsigned slot)
 
 static void doorbell_write(struct ionic_dev *dev, uint64_t offset, const void *data, size_t size)
 {
+	unsigned slot = (unsigned)(offset % IONIC_DB_PAGE_SIZE / IONIC_DB_SLOT_SIZE);
+	uint32_t page = (uint32_t)(offset / IONIC_DB_PAGE_SIZE);
 	struct ionic_queue *queue;
 	le64 raw;
 	uint64_t value;
-	int type = slot_type((unsigned)(offset / IONIC_DB_SLOT_SIZE));
+	int type = slot_type(slot);
 
 	dev->count.doorbells++;
 	if (size != sizeof(raw) || offset % IONIC_DB_SLOT_SIZE != 0) {
@@ -94,8 +96,10 @@ static void doorbell_write(struct ionic_dev *dev, uint64_t offset, const void *d
 	}
 	memcpy(&raw, data, sizeof(raw));
 	value = le64_get(raw);
+	if (ionic_rdma_doorbell(dev, page, slot, value))
+		return;
 	/* The Ethernet driver has one page, that of its LIF (spec 6.1). */
-	if (offset >= IONIC_DB_PAGE_SIZE) {
+	if (page > 0) {
 		counter_inc(&ionic_db_bad_page);
 	} else if (type < 0) {
 		counter_inc(&ionic_db_bad_slot);
@@ -210,6 +214,7 @@ static void dev_work(struct loop_work *work)
 {
 	struct ionic_dev *dev = container_of(work, struct ionic_dev, work);
 
+	ionic_rdma_run(dev);
 	if (dev->devcmd_pending)
 		ionic_devcmd_run(dev);
 	if (dev->link_pending)
@@ -230,6 +235,7 @@ void ionic_lif_clear(struct ionic_dev *dev)
 	struct ionic_lif *lif = &dev->lif;
 
 	ready_drop_all(dev);
+	ionic_rdma_clear(dev);
 	ionic_queue_clear(&lif->adminq);
 	ionic_queue_clear(&lif->notifyq);
 	for (uint32_t i = 0; i < dev->profile.eth_queues; i++) {
@@ -254,6 +260,7 @@ void ionic_dev_clear(struct ionic_dev *dev)
 	ionic_port_clear(dev);
 	ionic_intr_reset_all(dev);
 	dev->stats = (struct ionic_stats){.lif = {0}};
+	ionic_rdma_stats_restart(dev);
 	loop_disarm(dev->loop, &dev->stats_timer);
 	dev->publish_pending = false;
 	dev->link_pending = false;
@@ -331,6 +338,9 @@ int ionic_create(const struct ionic_config *config, struct ionic_dev **dev_out)
 	rc = queues_create(dev);
 	if (rc < 0)
 		goto fail;
+	rc = ionic_rdma_create(dev, config->fabric);
+	if (rc < 0)
+		goto fail;
 	rc = net_wire_attach(config->wire, &dev->port);
 	if (rc < 0)
 		goto fail;
@@ -340,6 +350,7 @@ int ionic_create(const struct ionic_config *config, struct ionic_dev **dev_out)
 	return 0;
 
 fail:
+	ionic_rdma_destroy(dev);
 	ionic_txq_destroy(dev);
 	free(dev->lif.rxq);
 	free(dev->lif.txq);
@@ -352,6 +363,7 @@ void ionic_destroy(struct ionic_dev *dev)
 	if (!dev)
 		return;
 	ionic_dev_clear(dev);
+	ionic_rdma_destroy(dev);
 	loop_cancel(dev->loop, &dev->work);
 	net_wire_detach(&dev->port);
 	ionic_txq_destroy(dev);

@@ -122,6 +122,11 @@ static bool mac_accept(const struct ionic_filters *filters, const uint8_t dst[6]
 	return mode & IONIC_RX_MODE_MULTICAST && mac_find(filters, dst) >= 0;
 }
 
+bool ionic_filter_has_mac(const struct ionic_filters *filters, const uint8_t mac[6])
+{
+	return mac_find(filters, mac) >= 0;
+}
+
 bool ionic_filter_accept(const struct ionic_dev *dev, const uint8_t dst[6],
                          const struct net_headers *headers)
 {

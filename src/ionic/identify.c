@@ -90,7 +90,7 @@ enum ionic_status ionic_cmd_lif_identify(struct ionic_dev *dev, const union ioni
                                          union ionic_comp *comp)
 {
 	struct ionic_lif_identity identity = {
-	        .capabilities = le64_make(IONIC_LIF_CAP_ETH),
+	        .capabilities = le64_make(IONIC_LIF_CAP_ETH | IONIC_LIF_CAP_RDMA),
 	        .eth =
 	                {
 	                        .version = 1,
@@ -112,6 +112,7 @@ enum ionic_status ionic_cmd_lif_identify(struct ionic_dev *dev, const union ioni
 		return ionic_refuse(&ionic_identify_version, IONIC_RC_EVERSION);
 	ionic_lif_fill_config(dev, &identity.eth.config);
 	identity.eth.config.features = le64_make(ionic_lif_features_offered(&dev->profile));
+	ionic_rdma_fill_identity(&dev->profile, identity.rdma);
 	data_put(dev, &identity, sizeof(identity));
 	return IONIC_RC_SUCCESS;
 }

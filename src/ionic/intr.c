@@ -47,6 +47,17 @@ void ionic_intr_post(struct ionic_dev *dev, unsigned index, unsigned count)
 	intr_evaluate(dev, index);
 }
 
+uint32_t ionic_intr_credits(const struct ionic_dev *dev, unsigned index)
+{
+	return (uint32_t)dev->intr[index].credits;
+}
+
+void ionic_intr_forget(struct ionic_dev *dev, unsigned index)
+{
+	dev->intr[index].credits = 0;
+	dev->intr[index].since = 0;
+}
+
 void ionic_intr_reset_all(struct ionic_dev *dev)
 {
 	/* Masked: an interrupt before the driver asks for it would find no handler. */
@@ -101,6 +112,7 @@ void ionic_intr_write(struct ionic_dev *dev, unsigned index, unsigned reg, uint3
 		break;
 	case IONIC_INTR_CREDITS:
 		credits_write(intr, value);
+		ionic_rdma_credits_returned(dev);
 		break;
 	case IONIC_INTR_MASK_ASSERT:
 		intr->mask_assert = value & 1;

@@ -17,6 +17,7 @@
 #include "vfio/vfio.h"
 
 struct ionic_dev;
+struct rdma_fabric;
 
 enum ionic_asic { /* spec ionic-ethernet 2.2 */
 	          IONIC_ASIC_NONE,
@@ -61,7 +62,8 @@ struct ionic_config {
 	struct loop *loop;
 	struct guest_mem *mem;
 	struct pci_irq *irq;
-	struct net_wire *wire; /* the device attaches itself as port "guest" */
+	struct net_wire *wire;      /* the device attaches itself as port "guest" */
+	struct rdma_fabric *fabric; /* NULL: verbs reach nobody */
 	uint8_t mac[6];
 	char serial[32]; /* serial number string, NUL-terminated */
 };
@@ -97,6 +99,10 @@ typedef void ionic_stat_fn(const char *name, uint64_t value, void *arg);
 /* Calls FN for every named LIF and port counter, in the order of the interface header. */
 void ionic_lif_stats_visit(struct ionic_dev *dev, ionic_stat_fn *fn, void *arg);
 void ionic_port_stats_visit(struct ionic_dev *dev, ionic_stat_fn *fn, void *arg);
+
+/* Calls FN for the counters of the RDMA function, and for those of its QPs that have been used. */
+void ionic_rdma_stats_visit(struct ionic_dev *dev, ionic_stat_fn *fn, void *arg);
+void ionic_qp_stats_visit(struct ionic_dev *dev, ionic_stat_fn *fn, void *arg);
 
 /* Calls FN for the state of the device: queues enabled, features, link, interrupts, resets, ... */
 void ionic_state_visit(struct ionic_dev *dev, ionic_stat_fn *fn, void *arg);

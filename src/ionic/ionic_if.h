@@ -372,6 +372,16 @@ union ionic_cmd {
 		le32 index;
 		uint8_t oper;
 	} q_control;
+	struct { /* RDMA_CREATE_EQ, _CQ, _ADMINQ (spec ionic-rdma 2.2) */
+		uint8_t opcode;
+		uint8_t reserved;
+		le16 lif_index;
+		le32 qid_ver;
+		le32 cid; /* interrupt of an EQ, EQ of a CQ, CQ of an admin queue */
+		le16 dbid;
+		uint8_t depth_log2, stride_log2;
+		le64 dma_addr;
+	} rdma_queue;
 };
 IONIC_ASSERT_SIZE(union ionic_cmd, IONIC_CMD_SIZE);
 IONIC_ASSERT_OFFSET(union ionic_cmd, any.lif_index, 2);
@@ -390,6 +400,7 @@ IONIC_ASSERT_OFFSET(union ionic_cmd, q_init.index, 8);
 IONIC_ASSERT_OFFSET(union ionic_cmd, q_init.ring_base, 20);
 IONIC_ASSERT_OFFSET(union ionic_cmd, q_init.features, 56);
 IONIC_ASSERT_OFFSET(union ionic_cmd, q_control.oper, 8);
+IONIC_ASSERT_OFFSET(union ionic_cmd, rdma_queue.dma_addr, 16);
 
 #define IONIC_COMP_COLOR 0x80 /* bit 7 of the last byte (spec 5.2) */
 
@@ -540,7 +551,7 @@ struct ionic_lif_identity { /* spec 4.2, 4.3 */
 		uint8_t reserved3[88];
 		struct ionic_lif_config config;
 	} eth;
-	uint8_t rdma[256]; /* zero: no verbs, and no event queues that would take vectors */
+	uint8_t rdma[256]; /* struct ionic_rdma_identity, rdma_if.h */
 };
 IONIC_ASSERT_SIZE(struct ionic_lif_identity, 648);
 IONIC_ASSERT_OFFSET(struct ionic_lif_identity, eth.rss_table_size, 20);

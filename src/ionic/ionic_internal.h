@@ -12,6 +12,7 @@
  *	adminq.c, notifyq.c, txq.c, rxq.c	what each kind of queue does
  *	filter.c	receive filters and modes
  *	sprom.c		the EEPROM of the transceiver
+ *	rdma_*.c	the RDMA function; rdma_lif.h says which
  *	stats.c		counters and their blocks in guest memory
  *	state.c		the state of the device, for the stats file
  */
@@ -40,6 +41,12 @@ void ionic_intr_post(struct ionic_dev *dev, unsigned index, unsigned count);
 void ionic_intr_reset_all(struct ionic_dev *dev);
 uint32_t ionic_intr_read(struct ionic_dev *dev, unsigned index, unsigned reg);
 void ionic_intr_write(struct ionic_dev *dev, unsigned index, unsigned reg, uint32_t value);
+
+/* Completions that the driver may not have seen: never fewer than there are. */
+uint32_t ionic_intr_credits(const struct ionic_dev *dev, unsigned index);
+
+/* The queue of the interrupt is gone, and with it what was announced. */
+void ionic_intr_forget(struct ionic_dev *dev, unsigned index);
 
 /* ---- queues (spec 3.9, 5, 7, 8) ---- */
 
@@ -155,6 +162,9 @@ struct ionic_filters {
 
 void ionic_filters_clear(struct ionic_filters *filters);
 
+/* Whether there is a filter for the address. */
+bool ionic_filter_has_mac(const struct ionic_filters *filters, const uint8_t mac[6]);
+
 /* Whether the LIF takes the frame that starts with these headers. */
 bool ionic_filter_accept(const struct ionic_dev *dev, const uint8_t dst[6],
                          const struct net_headers *headers);
@@ -214,6 +224,7 @@ struct ionic_dev {
 
 	struct ionic_intr intr[IONIC_INTRS_MAX];
 	struct ionic_lif lif;
+	struct ionic_rdma *rdma; /* rdma_lif.h */
 	struct ionic_port eth_port;
 	struct ionic_stats stats;
 
@@ -326,6 +337,34 @@ int ionic_port_write_status(struct ionic_dev *dev); /* config and status */
 
 /* Brings blocks and driver up to date with the link. Work phase. */
 void ionic_link_sync(struct ionic_dev *dev);
+
+/* ---- RDMA (rdma_lif.c, rdma_stats.c) ---- */
+
+/* Makes and ends dev->rdma. FABRIC may be NULL. Returns 0 or -ENOMEM. */
+int ionic_rdma_create(struct ionic_dev *dev, struct rdma_fabric *fabric);
+void ionic_rdma_destroy(struct ionic_dev *dev); /* idempotent */
+
+/* Forgets all queues and objects, and writes no more to guest memory. Any context. */
+void ionic_rdma_clear(struct ionic_dev *dev);
+
+/* Executes commands and writes events. Work phase. */
+void ionic_rdma_run(struct ionic_dev *dev);
+
+/* A doorbell on PAGE. Returns false when SLOT is not one of an RDMA queue. Message context. */
+bool ionic_rdma_doorbell(struct ionic_dev *dev, uint32_t page, unsigned slot, uint64_t value);
+
+/* The driver returned credits of an interrupt. */
+void ionic_rdma_credits_returned(struct ionic_dev *dev);
+
+/* struct ionic_rdma_identity. */
+void ionic_rdma_fill_identity(const struct ionic_profile *profile, uint8_t identity[256]);
+
+/* Copies the RDMA counters into dev->stats; makes them start at zero. */
+void ionic_rdma_stats_sync(struct ionic_dev *dev);
+void ionic_rdma_stats_restart(struct ionic_dev *dev);
+
+ionic_cmd_fn ionic_cmd_rdma_reset_lif, ionic_cmd_rdma_create_eq, ionic_cmd_rdma_create_cq,
+        ionic_cmd_rdma_create_adminq;
 
 /* ---- receive ---- */
 

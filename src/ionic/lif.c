@@ -40,6 +40,7 @@ int ionic_lif_write_info(struct ionic_dev *dev)
 		return 0;
 	ionic_lif_fill_config(dev, &info.config);
 	status_fill(dev, &info.status);
+	ionic_rdma_stats_sync(dev);
 	for (size_t i = 0; i < ARRAY_SIZE(info.stats); i++)
 		info.stats[i] = le64_make(dev->stats.lif[i]);
 	rc = guest_mem_write(dev->mem, dev->lif.info_addr, &info, sizeof(info));

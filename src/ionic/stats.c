@@ -198,6 +198,7 @@ static_assert(port_frames_tx_truncated == 88 && port_frames_rx_pri_0 == 63, "spe
 
 void ionic_lif_stats_visit(struct ionic_dev *dev, ionic_stat_fn *fn, void *arg)
 {
+	ionic_rdma_stats_sync(dev);
 	for (size_t i = 0; i < ARRAY_SIZE(lif_names); i++) {
 		if (lif_names[i])
 			fn(lif_names[i], dev->stats.lif[i], arg);
@@ -365,6 +366,7 @@ static void block_write(struct ionic_dev *dev, uint64_t addr, const uint64_t *va
 
 void ionic_stats_publish(struct ionic_dev *dev)
 {
+	ionic_rdma_stats_sync(dev);
 	if (dev->lif.initialized)
 		block_write(dev, dev->lif.info_addr + offsetof(struct ionic_lif_info, stats),
 		            dev->stats.lif, IONIC_LIF_STATS_COUNT);

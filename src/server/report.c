@@ -66,6 +66,10 @@ void report_all(const struct server *server, struct report_sink *sink)
 	ionic_lif_stats_visit(server->device, put_number, sink);
 	sink->section(sink, "Port Statistics");
 	ionic_port_stats_visit(server->device, put_number, sink);
+	sink->section(sink, "RDMA");
+	ionic_rdma_stats_visit(server->device, put_number, sink);
+	sink->section(sink, "Per-QP");
+	ionic_qp_stats_visit(server->device, put_number, sink);
 	sink->section(sink, "Counters");
 	counter_visit(put_counter, sink);
 }

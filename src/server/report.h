@@ -15,7 +15,8 @@ struct report_sink {
 	void (*number)(struct report_sink *sink, const char *name, uint64_t value);
 };
 
-/* Sections Instance, Device, LIF Statistics, Port Statistics, Counters, in this order. */
+/* Sections Instance, Device, LIF Statistics, Port Statistics, RDMA, Per-QP, Counters, in this
+ * order. */
 void report_all(const struct server *server, struct report_sink *sink);
 
 /* The values of section Instance alone. */

@@ -287,6 +287,7 @@ static int open_device(struct server *server, struct error_text *error)
 	        .mem = vfio_server_guest_mem(server->vfio),
 	        .irq = vfio_server_pci_irq(server->vfio),
 	        .wire = server->wire,
+	        .fabric = server->fabric,
 	};
 	int failed;
 
@@ -370,6 +371,26 @@ static void close_tap(struct server *server)
 	net_tap_close(server->tap);
 }
 
+/* ---- the fabric ---- */
+
+static int open_fabric(struct server *server, struct error_text *error)
+{
+	const char *text = backend_names[server->options->backend];
+	char reason[160];
+	int failed = fabric_create(server->loop, text, &server->fabric, reason, sizeof(reason));
+
+	if (failed == -ENOMEM)
+		return error_set(error, failed, "the fabric cannot be made: out of memory");
+	if (failed)
+		return error_set(error, failed, "--backend %s: %s", text, reason);
+	return 0;
+}
+
+static void close_fabric(struct server *server)
+{
+	fabric_destroy(server->fabric);
+}
+
 /* ---- watching and control ---- */
 
 static int open_stats(struct server *server, struct error_text *error)
@@ -411,6 +432,7 @@ static const struct part {
         {open_signals, close_signals},
         {open_wire, close_wire},
         {open_tap, close_tap},
+        {open_fabric, close_fabric},
         {open_vfio, close_vfio},
         {open_device, close_device},
         {open_stats, close_stats},

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/loop.h"
+#include "fabric/fabric.h"
 #include "ionic/ionic.h"
 #include "net/net.h"
 #include "server/control.h"
@@ -30,6 +31,7 @@ struct server {
 	struct loop *loop;
 	struct vfio_server *vfio;
 	struct net_wire *wire;
+	struct rdma_fabric *fabric;
 	struct ionic_dev *device;
 	struct net_tap *tap;
 	struct stats_file *stats_file;

@@ -78,7 +78,7 @@ class ControlSocket(program.Test):
             stats = control.do(cmd="stats")["stats"]
             self.assertEqual(
                 list(stats),
-                ["Instance", "Device", "LIF Statistics", "Port Statistics", "Counters"],
+                ["Instance", "Device", "LIF Statistics", "Port Statistics", "RDMA", "Per-QP", "Counters"],
             )
             self.assertEqual(stats["Counters"]["server_control_clients"], 1)
 

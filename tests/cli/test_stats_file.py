@@ -7,7 +7,9 @@ import time
 
 import program
 
-SECTIONS = ["Instance", "Device", "LIF Statistics", "Port Statistics", "Counters"]
+SECTIONS = [
+    "Instance", "Device", "LIF Statistics", "Port Statistics", "RDMA", "Per-QP", "Counters",
+]  # fmt: skip
 
 
 def read(path="stats"):
@@ -31,7 +33,7 @@ class StatsFile(program.Test):
             self.assertEqual(stats["Instance"]["pid"], str(server.process.pid))
             self.assertEqual(stats["Instance"]["mac"], "02:00:00:00:00:07")
             self.assertEqual(stats["Instance"]["socket"], os.path.join(os.getcwd(), "s"))
-            for name in ["Device", "LIF Statistics", "Port Statistics", "Counters"]:
+            for name in ["Device", "LIF Statistics", "Port Statistics", "RDMA", "Per-QP", "Counters"]:
                 for value in stats[name].values():
                     self.assertRegex(value, r"\A[0-9]+\Z")
             # The names of the interface (manual, Statistics), all of them.

@@ -349,7 +349,7 @@ static void test_bad_doorbells(void **state)
 	        {"ionic_db_bad_width", 12, 1, 8},
 	        {"ionic_db_bad_page", 4096, 1, 8},
 	        {"ionic_db_bad_page", (4 << 20) - 8, 1, 8},
-	        {"ionic_db_bad_slot", 8 * 3, 1, 8},
+	        {"ionic_db_bad_slot", 8 * IONIC_DB_RDMA_EQ, 1, 8},
 	        {"ionic_db_bad_slot", 8 * 511, 1, 8},
 	        {"ionic_db_bad_slot", 8 * IONIC_DB_NOTIFYQ, 1, 8},
 	        {"ionic_db_bad_ring", 8, 0x10001, 8},
