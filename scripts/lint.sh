@@ -130,11 +130,14 @@ check_budget() {
 }
 
 check_cppcheck() {
+	local list
+	list=$(analysed)
+	[ -n "$list" ] || return 0
 	mkdir -p "$ROOT/build/cppcheck"
-	analysed | cppcheck --file-list=- -j "$JOBS" --quiet --inline-suppr --error-exitcode=1 \
+	cppcheck --file-list=- -j "$JOBS" --quiet --inline-suppr --error-exitcode=1 \
 		--suppressions-list=scripts/cppcheck-suppressions.txt --std=c11 \
 		--enable=warning,performance,portability \
-		-I src -D_GNU_SOURCE --cppcheck-build-dir="$ROOT/build/cppcheck" 2>&1
+		-I src -D_GNU_SOURCE --cppcheck-build-dir="$ROOT/build/cppcheck" 2>&1 <<<"$list"
 }
 
 newest_header() {
