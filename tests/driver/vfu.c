@@ -350,7 +350,7 @@ int vfu_version(struct vfu *vfu)
 	struct {
 		uint16_t major, minor;
 		char json[252];
-	} reply;
+	} reply = {0};
 	struct vfu_request request = {.command = VFU_VERSION,
 	                              .body = &body,
 	                              .body_size = sizeof(body),
