@@ -30,13 +30,13 @@ COUNTER(vfio_mem_limit, "guest ranges refused because there are too many");
 
 void guest_mem_init(struct guest_mem *mem, struct loop *loop, int poison_fd)
 {
-	*mem = (struct guest_mem){0};
+	*mem = (struct guest_mem){.generation = 1};
 	guest_files_init(&mem->files, loop, poison_fd);
 }
 
 uint64_t guest_mem_generation(const struct guest_mem *mem)
 {
-	return mem->generation;
+	return mem->bus_master ? mem->generation : 0;
 }
 
 /* ---- ranges ---- */

@@ -60,7 +60,8 @@ int guest_mem_write(struct guest_mem *mem, uint64_t addr, const void *src, size_
 int guest_mem_post(struct guest_mem *mem, uint64_t addr, const void *src, size_t size);
 
 /* Changes with every mapping that comes or goes: a cached translation of another generation is
- * void. Caching is for data paths that have measured that they need it. */
+ * void. 0 while bus mastering is off: none may be used then. Caching is for data paths that have
+ * measured that they need it. */
 uint64_t guest_mem_generation(const struct guest_mem *mem);
 
 #endif
