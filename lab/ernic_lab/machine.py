@@ -35,6 +35,30 @@ SKIPPED_INITCALLS = """
 """.split()
 KERNEL_WORDS.append("initcall_blacklist=" + ",".join(SKIPPED_INITCALLS))
 
+DEVICE_LINKS = {
+    "fd": "/proc/self/fd",
+    "stdin": "/proc/self/fd/0",
+    "stdout": "/proc/self/fd/1",
+    "stderr": "/proc/self/fd/2",
+}
+MOUNTS = """\
+proc /proc proc defaults 0 0
+sys /sys sysfs defaults 0 0
+dev /dev devtmpfs defaults 0 0
+devpts /dev/pts devpts defaults 0 0
+shm /dev/shm tmpfs mode=1777 0 0
+tmp /tmp tmpfs mode=1777 0 0
+run /run tmpfs mode=755 0 0
+tracefs /sys/kernel/tracing tracefs defaults 0 0
+debugfs /sys/kernel/debug debugfs defaults 0 0
+"""
+# For a root on disks, in the initramfs.
+DISK_MOUNTS = [
+    "/dev/vda /image erofs ro 0 0\n",
+    "/dev/vdb /modules erofs ro 0 0\n",
+    "layer /layer tmpfs size=75% 0 0\n",
+]
+
 
 @dataclass(frozen=True)
 class Channels:
@@ -78,16 +102,13 @@ def arguments(options: Options, lab: Lab, accel: str, guest: int, directory: Pat
     khz = tsc.rate_khz() if accel == "tcg" else None
     if khz:
         cmdline += f" tsc_early_khz={khz}"
-    disks = disk_images(options, lab)
-    if disks:
-        cmdline += " lab.root=disk"
     kernel = options.kernel or lab.vmlinux
     words = base_arguments(
         accel, options.vcpus, options.mem, kernel, f"{cmdline} {options.cmdline}".strip()
     )
     words += ["-initrd", str(directory / f"initrd.{guest}")]
     words += ["-qmp", f"unix:{directory}/qmp.{guest}.sock,server=on,wait=off"]
-    for number, image in enumerate(disks):
+    for number, image in enumerate(disk_images(options, lab)):
         file = str(image).replace(",", ",,")
         drive = f"file={file},format=raw,if=none,id=disk{number},readonly=on,file.locking=off"
         words += ["-drive", drive, "-device", f"virtio-blk-pci,drive=disk{number}"]
@@ -164,22 +185,39 @@ def write_initrd(
     options: Options, lab: Lab, modules_cpio: Path, guest: int, boot: int, out: Path
 ) -> None:
     """The userland, the modules, and this guest's script and settings, one after the other."""
-    userland = lab.boot_cpio if disk_images(options, lab) else lab.tiny_cpio
+    disks = len(disk_images(options, lab))
+    userland = lab.boot_cpio if disks else lab.tiny_cpio
     with out.open("wb") as file:
         for part in (userland, modules_cpio):
             with part.open("rb") as source:
                 shutil.copyfileobj(source, file, 1 << 20)
         archive = Archive(file)
-        archive.file("init", (GUEST_FILES / "init").read_bytes(), 0o755)
-        archive.file("lab/init", (GUEST_FILES / "init").read_bytes(), 0o755)
-        for name in ("nic-up", "virtio-up", "barrier"):
-            archive.file(f"lab/bin/{name}", (GUEST_FILES / name).read_bytes(), 0o755)
+        add_boot_files(archive, disks)
         archive.file("lab/run", options.script(guest).read_bytes(), 0o755)
         for path in options.file or []:
             mode = 0o755 if os.access(path, os.X_OK) else 0o644
             archive.file(f"lab/{path.name}", path.read_bytes(), mode)
         archive.file("lab/env", guest_environment(options, guest, boot).encode())
         archive.close()
+
+
+def add_boot_files(archive: Archive, disks: int) -> None:
+    """What guest/init and the scripts use, in /lab."""
+    init = (GUEST_FILES / "init").read_bytes()
+    archive.file("init", init, 0o755)
+    archive.file("lab/init", init, 0o755)
+    for name in ("nic-up", "virtio-up", "barrier"):
+        archive.file(f"lab/bin/{name}", (GUEST_FILES / name).read_bytes(), 0o755)
+    for name in ("lab/dev/pts", "lab/dev/shm"):
+        archive.directory(name)
+    for name, target in DEVICE_LINKS.items():
+        archive.symlink(f"lab/dev/{name}", target)
+    archive.file("lab/fstab", MOUNTS.encode())
+    if disks:
+        for name in ("image", "modules", "layer", "root.disk"):
+            archive.directory(name)
+        lines = DISK_MOUNTS if disks == 2 else [x for x in DISK_MOUNTS if "/modules" not in x]
+        archive.file("lab/fstab.disks", "".join(lines).encode())
 
 
 def guest_environment(options: Options, guest: int, boot: int) -> str:

@@ -43,7 +43,7 @@ class Options:
     flavour: str = "tiny"
     share: Path | None = None
     timeout: float = 600
-    boot_timeout: float = 120
+    boot_timeout: float = 300
     boots: int = 1
     keep_logs: Path | None = None
     json: str | None = None
@@ -155,7 +155,7 @@ def _add_run_flags(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
     add("--host", type=Path, metavar="SCRIPT", help="runs beside the guests; its status counts")
     add("--timeout", type=number(1, 1e6, float), default=600, metavar="S", help="default 600")
-    add("--boot-timeout", type=number(1, 1e6, float), default=120, metavar="S", help="default 120")
+    add("--boot-timeout", type=number(1, 1e6, float), default=300, metavar="S", help="default 300")
     add("--keep-logs", type=Path, metavar="DIR", help="output, kernel, QEMU, server, stats")
     add("--json", metavar="FILE", help="write a summary ('-': stdout, after the output)")
     add("--strict", action="store_true", help="a kernel warning, BUG or oops makes the run fail")
