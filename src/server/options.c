@@ -60,17 +60,16 @@ static const char *choice_at(size_t index, const void *arg)
 	return index < spec->choice_count ? spec->choices[index] : NULL;
 }
 
-static int set_choice(struct cursor *cursor, const struct option_spec *spec, const char *value)
+/* The index of VALUE among the choices, or a negative errno. */
+static int find_choice(struct cursor *cursor, const struct option_spec *spec, const char *value)
 {
 	const char *near = text_nearest(value, choice_at, spec);
 	char all[200] = "";
 	size_t used = 0;
 
 	for (unsigned i = 0; i < spec->choice_count; i++) {
-		if (strcmp(spec->choices[i], value) == 0) {
-			*(unsigned *)field_of(cursor->options, spec) = i;
-			return 0;
-		}
+		if (strcmp(spec->choices[i], value) == 0)
+			return (int)i;
 		used += (size_t)snprintf(all + used, sizeof(all) - used, "%s%s", i ? ", " : "",
 		                         spec->choices[i]);
 		assert(used < sizeof(all));
@@ -78,6 +77,29 @@ static int set_choice(struct cursor *cursor, const struct option_spec *spec, con
 	return error_set(cursor->error, -EINVAL, "--%s %.100s: %s%s%sgive one of %s", spec->name,
 	                 value, near ? "did you mean " : "", near ? near : "", near ? "? " : "",
 	                 all);
+}
+
+static int set_choice(struct cursor *cursor, const struct option_spec *spec, const char *value)
+{
+	int index = find_choice(cursor, spec, value);
+
+	if (index < 0)
+		return index;
+	*(unsigned *)field_of(cursor->options, spec) = (unsigned)index;
+	return 0;
+}
+
+static int set_scheme(struct cursor *cursor, const struct option_spec *spec, const char *value)
+{
+	char name[NAME_MAX_BYTES + 1];
+	int index;
+
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(value, ":"), value);
+	index = find_choice(cursor, spec, name);
+	if (index < 0)
+		return index;
+	*(const char **)field_of(cursor->options, spec) = value;
+	return 0;
 }
 
 static int set_mac(struct cursor *cursor, const struct option_spec *spec, const char *value)
@@ -149,7 +171,8 @@ static int set_value(struct cursor *cursor, const struct option_spec *spec, cons
 	        [OPTION_FLAG] = set_flag,     [OPTION_COUNT] = count_flag,
 	        [OPTION_TEXT] = set_text,     [OPTION_LIST] = add_to_list,
 	        [OPTION_NUMBER] = set_number, [OPTION_MODE] = set_number,
-	        [OPTION_CHOICE] = set_choice, [OPTION_MAC] = set_mac,
+	        [OPTION_CHOICE] = set_choice, [OPTION_SCHEME] = set_scheme,
+	        [OPTION_MAC] = set_mac,
 	};
 
 	return setters[spec->type](cursor, spec, value);

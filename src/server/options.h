@@ -14,10 +14,6 @@
 
 #define OPTIONS_LIST_MAX 16
 
-/* What carries the verbs. Ethernet works with each of them. */
-enum backend { BACKEND_NONE, BACKEND_LOOPBACK, BACKEND_COUNT };
-extern const char *const backend_names[BACKEND_COUNT];
-
 struct option_list {
 	const char *item[OPTIONS_LIST_MAX];
 	unsigned count;
@@ -34,7 +30,7 @@ struct option_mac {
 struct options {
 	const char *socket_path;
 	uint64_t fd, socket_mode;
-	unsigned backend; /* enum backend */
+	const char *backend; /* a description of fabric.h */
 	const char *tap;
 	struct option_mac mac;
 	struct option_list nic_profiles;
@@ -63,6 +59,7 @@ enum option_type {
 	OPTION_NUMBER, /* uint64_t, min..max, decimal */
 	OPTION_MODE,   /* uint64_t, min..max, octal */
 	OPTION_CHOICE, /* unsigned, index into choices */
+	OPTION_SCHEME, /* const char *: one of the choices, and what it likes behind a colon */
 	OPTION_MAC,    /* struct option_mac */
 };
 

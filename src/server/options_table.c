@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "server/profile.h"
 
-const char *const backend_names[BACKEND_COUNT] = {"none", "loopback"};
+static const char *const backend_names[] = {"none", "loopback"};
 
 #define SOCKET_PATH_MAX (sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1)
 #define PATH_BYTES_MAX  4000 /* of PATH_MAX, with room for the suffix of a temporary file */
@@ -28,6 +28,10 @@ const char *const backend_names[BACKEND_COUNT] = {"none", "loopback"};
 	.type = OPTION_MODE, .min = 0, .max = 0777, .offset = offsetof(struct options, field)
 #define CHOICE(field, names)                                                                       \
 	.type = OPTION_CHOICE, .choices = (names), .choice_count = ARRAY_SIZE(names),              \
+	.offset = offsetof(struct options, field)
+
+#define SCHEME(field, names)                                                                       \
+	.type = OPTION_SCHEME, .choices = (names), .choice_count = ARRAY_SIZE(names),              \
 	.offset = offsetof(struct options, field)
 
 #define CONNECTION "Connection"
@@ -49,8 +53,13 @@ const struct option_spec option_specs[] = {
         {CONNECTION, "socket-mode", MODE(socket_mode), .placeholder = "OCTAL", .initial = "0600",
          .help = "permissions of the socket",
          .man = "Who may open the socket may own the device and read what it does."},
-        {NETWORK, "backend", .letter = 'b', CHOICE(backend, backend_names), .placeholder = "NAME",
-         .initial = "loopback", .help = "what carries RDMA traffic; Ethernet works with each"},
+        {NETWORK, "backend", .letter = 'b', SCHEME(backend, backend_names),
+         .placeholder = "NAME[:OPTIONS]", .initial = "loopback",
+         .help = "what carries RDMA traffic; Ethernet works with each",
+         .man = "loopback connects the queue pairs of this NIC with each other. Its options, with "
+                "commas between them, are aids for tests: mode=preserve, zeros, ones, increment, "
+                "decrement, alternate or random says what lands in place of the payload, and md5 "
+                "logs a digest of each message. none offers verbs that reach nobody."},
         {NETWORK, "tap", .letter = 'T', TEXT(tap, IFNAMSIZ - 1), .placeholder = "IF",
          .words = OPTION_WORDS_INTERFACE,
          .help = "existing TAP interface of the host to attach the NIC to",

@@ -33,7 +33,7 @@ void report_instance(const struct server *server, struct report_sink *sink)
 	sink->number(sink, "pid", (uint64_t)getpid());
 	sink->number(sink, "uptime_ms", (loop_now(server->loop) - server->start_ns) / NS_PER_MS);
 	sink->text(sink, "socket", server->socket_name);
-	sink->text(sink, "backend", backend_names[server->options->backend]);
+	sink->text(sink, "backend", server->options->backend);
 	sink->text(sink, "tap", server->options->tap ? server->options->tap : "none");
 	sink->text(sink, "mac", text_mac_format(server->mac, mac));
 	sink->text(sink, "nic_profile",

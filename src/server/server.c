@@ -375,7 +375,7 @@ static void close_tap(struct server *server)
 
 static int open_fabric(struct server *server, struct error_text *error)
 {
-	const char *text = backend_names[server->options->backend];
+	const char *text = server->options->backend;
 	char reason[160];
 	int failed = fabric_create(server->loop, text, &server->fabric, reason, sizeof(reason));
 
@@ -477,8 +477,7 @@ static void log_start(const struct server *server)
 	char profile[PROFILE_CHAIN_MAX + 32], mac[TEXT_MAC_SIZE];
 
 	log_info("rocm-ernic %s serves %s, backend %s, tap %s", ERNIC_VERSION, server->socket_name,
-	         backend_names[server->options->backend],
-	         server->options->tap ? server->options->tap : "none");
+	         server->options->backend, server->options->tap ? server->options->tap : "none");
 	log_info("MAC address %s%s", text_mac_format(server->mac, mac),
 	         server->options->mac.given ? "" : " (made from host and socket)");
 	if (!server->options->mac.given && server->socket_name[0] != '/')

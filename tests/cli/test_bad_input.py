@@ -21,6 +21,8 @@ CASES = [
     (["-s", "s", "--eth-queues", "65"], ["--eth-queues", "65", "1 to 64"]),
     (["-s", "s", "--stats-interval-ms", "5"], ["--stats-interval-ms", "5", "10 to 60000"]),
     (["-s", "s", "--backend", "tcpp"], ["--backend", "tcpp", "loopback"]),
+    (["-s", "s", "--backend", "loopback:mode=no"], ["--backend", "mode=no", "zeros"]),
+    (["-s", "s", "--backend", "none:md5"], ["--backend", "none:md5"]),
     (["-s", "s", "-L", "loud"], ["--log-level", "loud", "debug"]),
     (["-s", "s", "-m", "ff:ff:ff:ff:ff:ff"], ["--mac", "ff:ff:ff:ff:ff:ff", "unicast"]),
     (["-s", "s", "--socket-mode", "9"], ["--socket-mode", "9", "octal"]),

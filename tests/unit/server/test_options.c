@@ -47,7 +47,7 @@ static void defaults_are_those_of_the_table(void **state)
 	assert_int_equal(parse("--socket /s"), 0);
 	assert_string_equal(options.socket_path, "/s");
 	assert_int_equal(options.socket_mode, 0600);
-	assert_int_equal(options.backend, BACKEND_LOOPBACK);
+	assert_string_equal(options.backend, "loopback");
 	assert_int_equal(options.log_level, LOG_LEVEL_WARN);
 	assert_int_equal(options.busy_poll_us, 0);
 	assert_true(options.fd == OPTION_NOT_GIVEN);
@@ -89,7 +89,7 @@ static void all_values_arrive(void **state)
 	                       "--print-profile --limits"),
 	                 0);
 	assert_int_equal(options.fd, 3);
-	assert_int_equal(options.backend, BACKEND_NONE);
+	assert_string_equal(options.backend, "none");
 	assert_true(options.mac.given);
 	assert_memory_equal(options.mac.address, mac, 6);
 	assert_int_equal(options.nic_profiles.count, 2);
@@ -159,6 +159,7 @@ static void values_out_of_range_are_refused_with_the_range(void **state)
 	refuses("-s x --socket-mode 800", "--socket-mode 800", "octal");
 	refuses("-s x --backend tpc", "--backend tpc", "none, loopback");
 	refuses("-s x -b loopbak", "--backend loopbak", "loopback?");
+	refuses("-s x -b loopbak:md5", "--backend loopbak", "loopback?");
 	refuses("-s x -L loud", "--log-level loud", "none, error, warn, info, debug");
 	refuses("-s x -m 01:00:5e:00:00:01", "--mac 01:00:5e:00:00:01", "multicast");
 	refuses("-s x -m 00:00:00:00:00:00", "--mac", "zero");
