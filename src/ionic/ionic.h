@@ -34,6 +34,12 @@ enum ionic_xcvr { IONIC_XCVR_NONE, IONIC_XCVR_COPPER, IONIC_XCVR_FIBER };
 #define IONIC_RDMA_EQS_MAX   32
 #define IONIC_INTRS_MAX      128
 
+/* What the RDMA identity offers. */
+#define IONIC_RDMA_QPS 32768  /* a power of two */
+#define IONIC_RDMA_CQS 131072 /* a power of two; an application's CQ is two of them */
+#define IONIC_RDMA_MRS 131072 /* regions and windows */
+#define IONIC_RDMA_AHS 65536  /* 32 K for handles, and one for each RC queue pair */
+
 /* The shape of the NIC: the values of a profile, checked and merged (server/profile.h). */
 struct ionic_profile {
 	/* identity */

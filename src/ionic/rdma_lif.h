@@ -25,17 +25,11 @@
 #include "vfio/guest_mem.h"
 
 /*
- * What the identity offers (1.2). Tables of pointers are as long as that, in memory that costs
- * nothing before it is used.
+ * More of what the identity offers (1.2); the rest is in ionic.h. Tables of pointers are as long as
+ * that, in memory that costs nothing before it is used.
  */
-enum {
-	IONIC_RDMA_QPS = 32768,    /* a power of two */
-	IONIC_RDMA_CQS = 131072,   /* a power of two; each CQ of an application is two of them */
-	IONIC_RDMA_MRS = 131072,   /* windows are among them */
-	IONIC_RDMA_AHS = 65536,    /* 32 K for handles, and one for each RC QP */
-	IONIC_RDMA_AQS = 1,        /* commands are cheap: more would gain nothing */
-	IONIC_RDMA_PTES = 4194304, /* bounds the driver's regions: 8 GiB each (1.2) */
-};
+#define IONIC_RDMA_AQS  1          /* commands are cheap: more would gain nothing */
+#define IONIC_RDMA_PTES (4u << 20) /* bounds the driver's regions: 8 GiB each */
 
 /* Page table entries of one region: 4 MiB of table, the most that a driver allocates (8.1). */
 #define IONIC_RDMA_MR_PAGES (1u << 19)

@@ -66,6 +66,8 @@ static int store32(struct ionic_rdma *rdma, uint64_t addr, be32 value)
 	int pieces = guest_mem_map(rdma->dev->mem, addr, sizeof(value), GUEST_WRITE, &iov, 1);
 
 	assert(addr % sizeof(value) == 0);
+	if (rdma->reset_pending)
+		return -ENODEV;
 	if (pieces == -ENOTSUP)
 		return guest_mem_write(rdma->dev->mem, addr, &value, sizeof(value));
 	if (pieces < 0)

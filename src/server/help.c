@@ -111,6 +111,10 @@ void limits_print(FILE *file)
 	} limits[] = {
 	        {"Ethernet queue pairs", IONIC_ETH_QUEUES_MAX},
 	        {"RDMA event queues", IONIC_RDMA_EQS_MAX},
+	        {"RDMA queue pairs", IONIC_RDMA_QPS},
+	        {"RDMA completion queues", IONIC_RDMA_CQS / 2},
+	        {"RDMA memory regions and windows", IONIC_RDMA_MRS},
+	        {"RDMA address handles", IONIC_RDMA_AHS - IONIC_RDMA_QPS},
 	        {"interrupt vectors", IONIC_INTRS_MAX},
 	        {"bytes of a frame", NET_MAX_FRAME},
 	        {"pieces of a frame", NET_MAX_IOV},

@@ -128,6 +128,8 @@ void pci_irq_raise(struct pci_irq *irq, unsigned vector)
 
 /* ---- life ---- */
 
+struct rdma_fabric *(*fake_fabric)(struct loop *loop);
+
 void fake_guest_create(struct fake_guest *guest, const struct ionic_profile *profile)
 {
 	struct ionic_config config = {
@@ -147,6 +149,9 @@ void fake_guest_create(struct fake_guest *guest, const struct ionic_profile *pro
 	must(net_wire_create(&guest->wire) == 0);
 	config.loop = guest->loop;
 	config.wire = guest->wire;
+	if (fake_fabric)
+		guest->fabric = fake_fabric(guest->loop);
+	config.fabric = guest->fabric;
 	memcpy(config.mac, fake_mac, sizeof(config.mac));
 	must(ionic_create(&config, &guest->dev) == 0);
 }

@@ -54,6 +54,7 @@ struct pci_irq {
 struct fake_guest {
 	struct loop *loop;
 	struct net_wire *wire;
+	struct rdma_fabric *fabric; /* made by fake_fabric(); outlives the guest */
 	struct ionic_dev *dev;
 	struct guest_mem mem;
 	struct pci_irq irq;
@@ -79,6 +80,9 @@ struct fake_guest {
 extern const struct ionic_profile fake_profile;
 extern const uint8_t fake_mac[6];
 void fake_guest_create(struct fake_guest *guest, const struct ionic_profile *profile);
+
+/* If set, gives the fabric of the guests that are created. */
+extern struct rdma_fabric *(*fake_fabric)(struct loop *loop);
 void fake_guest_destroy(struct fake_guest *guest);
 
 /* As if made again, but for counters and the firmware's generation; far cheaper, for fuzzers. */
