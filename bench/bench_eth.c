@@ -443,19 +443,20 @@ static pid_t strace_start(pid_t server, const char *output)
 	return pid;
 }
 
-/* The total of strace -c. */
+/* The calls in the last line of strace -c: % time, seconds, usecs/call, calls, ..., "total". */
 static double strace_total(const char *output)
 {
-	char line[256], name[64];
-	double total = -1, calls;
+	char line[256];
+	double total = -1;
 	FILE *file = fopen(output, "r");
 
 	while (file && fgets(line, sizeof(line), file)) {
-		/* % time, seconds, usecs/call, calls, [errors,] "total" */
-		if (sscanf(line, "%*f %*f %*f %lf %63s", &calls, name) != 2)
+		char *at = line;
+
+		if (!strstr(line, " total"))
 			continue;
-		if (strcmp(name, "total") == 0 || strstr(line, " total"))
-			total = calls;
+		for (int column = 0; column < 4; column++)
+			total = strtod(at, &at);
 	}
 	if (file)
 		fclose(file);

@@ -253,7 +253,7 @@ static void test_rx_buffers_nowhere(void **state)
 	}
 	for (int i = 0; i < 20; i++)
 		sys_ok(peer_send(&env->peer, env->packet, size));
-	while (errors < 20) {
+	for (int i = 0; i < 500 && errors < 20; i++) {
 		sys_ok(server_stats_wait(env->server, 1));
 		errors = nic_lif_stat(nic, LIF_RX_DMA_ERROR);
 	}

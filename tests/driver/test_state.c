@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 static struct env_options plain = {.tap = true};
 static struct env_options offloads = {.tap = true, .server.profile = "generic-100g"};
@@ -288,6 +290,16 @@ static void test_resize(void **state)
 
 /* ---- interrupts (2.4) ---- */
 
+/* Waits for a completion to be there, without taking it and without its interrupt. */
+static void wait_completion(struct nic *nic, const struct nic_queue *queue)
+{
+	int64_t deadline = nic_now_ms() + 5000;
+
+	while (!nic_queue_peek(nic, queue) && nic_now_ms() < deadline)
+		nic_ok(nic, nic_rx_mode(nic, RX_MODE_DEFAULT));
+	assert_non_null(nic_queue_peek(nic, queue));
+}
+
 /* Masked, nothing fires; unmasking delivers what is pending. */
 static void test_interrupt_mask(void **state)
 {
@@ -304,8 +316,7 @@ static void test_interrupt_mask(void **state)
 		nic_ok(nic, nic_tx_post(nic, pair, &packet));
 		nic_ok(nic, nic_tx_ring(nic, pair));
 		/* The completion is there, and the vector has not fired. */
-		while (!nic_queue_peek(nic, &pair->tx))
-			nic_ok(nic, nic_rx_mode(nic, RX_MODE_DEFAULT));
+		wait_completion(nic, &pair->tx);
 		nic_ok(nic, nic_intr_read(nic, pair->vector, REG_INTR_CREDITS, &credits));
 		assert_int_equal(credits & 0xffff, 1);
 		pair->armed = true; /* only waits */
@@ -318,6 +329,57 @@ static void test_interrupt_mask(void **state)
 		nic_ok(nic, nic_pair_credits(nic, pair, true));
 		nic_ok(nic, nic_intr_read(nic, pair->vector, REG_INTR_CREDITS, &credits));
 		assert_int_equal(credits & 0xffff, 0);
+	}
+}
+
+/* Without an eventfd an interrupt is kept, and sent when one comes (spec vfio-user 5). */
+static void test_interrupt_without_eventfd(void **state)
+{
+	struct env *env = *state;
+	struct nic *nic = env->nic;
+	struct nic_pair *pair = &nic->pair[0];
+	struct flow flow = env_flow_out(env, 0, 0);
+	struct nic_packet packet = {.frame = env->packet};
+
+	packet.size = frame_build(env->packet, &flow, 100, 1, FRAME_CSUM_FULL);
+	for (int i = 0; i < 20; i++) {
+		sys_ok(vfu_set_irqs(nic->vfu, VFU_IRQ_MSIX, pair->vector, 1, NULL));
+		nic_ok(nic, nic_tx_post(nic, pair, &packet));
+		nic_ok(nic, nic_tx_ring(nic, pair));
+		wait_completion(nic, &pair->tx);
+		sys_ok(vfu_set_irqs(nic->vfu, VFU_IRQ_MSIX, pair->vector, 1, &pair->eventfd));
+		pair->armed = true;
+		nic_ok(nic, nic_pair_wait(nic, pair, nic_now_ms() + 5000));
+		assert_false(pair->armed);
+		nic_ok(nic, nic_tx_flush(nic, pair));
+		nic_ok(nic, nic_pair_credits(nic, pair, true));
+	}
+}
+
+/* The monitor gives a vector a new eventfd again and again, as Linux moves it between CPUs; no
+ * interrupt is lost on the way. */
+static void test_interrupt_eventfd_moves(void **state)
+{
+	struct env *env = *state;
+	struct nic *nic = env->nic;
+
+	for (int i = 0; i < 300; i++) {
+		struct nic_pair *pair = &nic->pair[(unsigned)i % nic->pair_count];
+		struct flow flow = env_flow_out(env, 0, 0);
+		struct nic_packet packet = {.frame = env->packet};
+		int old = pair->eventfd;
+		eventfd_t count;
+
+		packet.size = frame_build(env->packet, &flow, 100, 1, FRAME_CSUM_FULL);
+		nic_ok(nic, nic_tx_post(nic, pair, &packet));
+		nic_ok(nic, nic_tx_ring(nic, pair));
+		pair->eventfd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+		sys_ok(vfu_set_irqs(nic->vfu, VFU_IRQ_MSIX, pair->vector, 1, &pair->eventfd));
+		/* What the old one was told, the guest has been told. */
+		if (eventfd_read(old, &count) == 0)
+			pair->armed = false;
+		close(old);
+		nic_ok(nic, nic_tx_flush(nic, pair));
 	}
 }
 
@@ -472,6 +534,8 @@ int main(void)
 	        ENV_TEST(test_replace_queue, &plain),
 	        ENV_TEST(test_resize, &plain),
 	        ENV_TEST(test_interrupt_mask, &plain),
+	        ENV_TEST(test_interrupt_without_eventfd, &plain),
+	        ENV_TEST(test_interrupt_eventfd_moves, &plain),
 	        ENV_TEST(test_firmware_stop, &plain),
 	        ENV_TEST(test_firmware_restart, &plain),
 	        ENV_TEST(test_firmware_reset_event, &plain),
