@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shows: an unmodified driver finds the NIC, knows what it is, and has nothing to complain about
 # vcpus: 2
-# timeout: 60
 
 fail() {
     echo "FAIL: $*"
