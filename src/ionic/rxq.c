@@ -27,7 +27,7 @@
  * one that is (spec 8.3, rule 1).
  *
  * Waiting. A large packet that may wait (net.h) does so until its queue has a buffer for each
- * segment, or as many as the ring can hold.
+ * segment, or as many as a driver keeps posted in a ring of that size.
  *
  * Errors. A frame that finds no buffer, or a buffer that is too small, is dropped and the
  * descriptor stays for the next one (spec 8.3, rule 3). A descriptor that can never be used, with
@@ -168,6 +168,15 @@ static void steer(struct rx_common *rx, const uint8_t *head, size_t size)
 
 /* ---- waiting ---- */
 
+/* What a driver that keeps up has posted at least: it refills when 16 slots, or an eighth of the
+ * ring, are free (spec ionic-ethernet 8.2). To wait for more could be to wait for ever. */
+static uint32_t buffers_at_most(const struct ionic_queue *queue)
+{
+	uint32_t slack = queue->entries / 8;
+
+	return queue->entries - 1 - (slack < 16 ? slack : 16);
+}
+
 /* Whether a packet of COUNT segments has to wait for buffers. */
 static bool has_to_wait(const struct rx_common *rx, uint32_t count)
 {
@@ -175,8 +184,10 @@ static bool has_to_wait(const struct rx_common *rx, uint32_t count)
 
 	if (!rx->frame->may_wait || !rx->queue)
 		return false;
-	if (count > rx->queue->entries - 1)
-		count = rx->queue->entries - 1;
+	uint32_t most = buffers_at_most(rx->queue);
+
+	if (count > most)
+		count = most;
 	if (ionic_queue_posted(rx->queue) >= count)
 		return false;
 	lif->rx_wanted = count;
