@@ -248,20 +248,21 @@ static void span_take(struct span *span, struct rdma_cursor *cursor, size_t size
 
 /*
  * The last piece of a move. Software watches the last bytes of a buffer to learn that a WRITE has
- * landed, and memcpy() may store its ends in any order. So the last word is stored after all the
- * others.
+ * landed, and memmove() may store its ends in any order. So the last word is stored after all the
+ * others. A guest may name the same memory on both sides, shifted: what it finds there is its own
+ * affair, but it is why this is not memcpy().
  */
 static void copy_last(void *dst, const void *src, size_t size)
 {
 	if (size <= sizeof(uint64_t)) {
-		memcpy(dst, src, size);
+		memmove(dst, src, size);
 		return;
 	}
 	size_t tail = (((uintptr_t)dst + size - 1) & (sizeof(uint64_t) - 1)) + 1;
 
-	memcpy(dst, src, size - tail);
+	memmove(dst, src, size - tail);
 	atomic_thread_fence(memory_order_release);
-	memcpy((uint8_t *)dst + size - tail, (const uint8_t *)src + size - tail, tail);
+	memmove((uint8_t *)dst + size - tail, (const uint8_t *)src + size - tail, tail);
 }
 
 static int copy_fail(struct rdma_cursor *cursor)
@@ -317,7 +318,7 @@ int rdma_cursor_move(struct rdma_cursor *dst, struct rdma_cursor *src, size_t si
 		} else if (copy->fn) {
 			copy->fn(copy->arg, span_host(&to), span_host(&from), part, copy->offset);
 		} else if (part < size) {
-			memcpy(span_host(&to), span_host(&from), part);
+			memmove(span_host(&to), span_host(&from), part);
 		} else {
 			copy_last(span_host(&to), span_host(&from), part);
 		}

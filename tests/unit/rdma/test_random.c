@@ -464,9 +464,12 @@ static void against_the_model(void **state)
 		}
 	}
 	compare_memory(w);
-	print_message("%llu bytes in %u requests\n",
-	              (unsigned long long)rdma_dev_stat(w->nic->dev, RDMA_STAT_RX_BYTES),
-	              w->posted);
+	print_message("%llu bytes in %u requests, %llu of which failed\n",
+	              (unsigned long long)rdma_dev_stat(w->nic->dev, RDMA_STAT_RX_BYTES), w->posted,
+	              (unsigned long long)rdma_dev_stat(w->nic->dev, RDMA_STAT_REQ_CQE_ERR));
+	assert_true(rdma_dev_stat(w->nic->dev, RDMA_STAT_REQ_RX_REM_ACCESS) > 0);
+	assert_true(rdma_dev_stat(w->nic->dev, RDMA_STAT_REQ_RX_REM_INV_REQ) > 0);
+	assert_true(rdma_dev_stat(w->nic->dev, RDMA_STAT_REQ_TX_LOC_ACCESS) > 0);
 	world_free(w);
 }
 
