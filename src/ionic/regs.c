@@ -164,9 +164,26 @@ struct place {
 	uint32_t skip;         /* bytes of the entry before the offset */
 };
 
+/* The last entry that begins at OFFSET or before; the first one begins at 0. */
+static const struct reg *reg_before(uint32_t offset)
+{
+	size_t low = 0, high = ARRAY_SIZE(regs);
+
+	while (high - low > 1) {
+		size_t middle = (low + high) / 2;
+
+		if (regs[middle].offset <= offset)
+			low = middle;
+		else
+			high = middle;
+	}
+	return &regs[low];
+}
+
 static struct place place_of(const struct ionic_dev *dev, uint32_t offset)
 {
 	struct place place = {.reg = NULL};
+	const struct reg *reg;
 
 	if (offset >= IONIC_REG_INTR_CONTROL) {
 		place.index = (offset - IONIC_REG_INTR_CONTROL) / IONIC_INTR_STRIDE;
@@ -174,12 +191,10 @@ static struct place place_of(const struct ionic_dev *dev, uint32_t offset)
 			return place;
 		offset -= place.index * IONIC_INTR_STRIDE;
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(regs) && regs[i].offset <= offset; i++) {
-		if (offset - regs[i].offset < regs[i].size) {
-			place.reg = &regs[i];
-			place.skip = offset - regs[i].offset;
-			break;
-		}
+	reg = reg_before(offset);
+	if (offset - reg->offset < reg->size) {
+		place.reg = reg;
+		place.skip = offset - reg->offset;
 	}
 	return place;
 }
