@@ -157,14 +157,16 @@ def virtio_arguments(tap: str, guest: int, options: Options) -> list[str]:
 def channel_arguments(channels: Channels) -> list[str]:
     """The devices for the channels.
 
-    The output goes to a file, because QEMU drops console data that a socket does not take at once.
+    The output takes a serial port: a virtio console is faster for bulk, but for each line the guest
+    waits until QEMU's main loop has come round, which on a busy host is long. It goes to a file, as
+    a socket may not take it at once.
     """
     return [
         *("-chardev", f"file,id=kernel,path={channels.kernel},append=on"),
         *("-serial", "chardev:kernel"),
-        *("-chardev", f"socket,id=control,fd={channels.control}", "-serial", "chardev:control"),
-        *("-chardev", f"file,id=output,path={channels.output},append=on"),
-        *("-device", "virtio-serial-pci", "-device", "virtconsole,chardev=output"),
+        *("-chardev", f"socket,id=control,fd={channels.control}"),
+        *("-chardev", f"file,id=output,path={channels.output},append=on", "-serial", "chardev:output"),
+        *("-device", "virtio-serial-pci", "-device", "virtconsole,chardev=control"),
     ]
 
 
