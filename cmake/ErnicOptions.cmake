@@ -56,7 +56,7 @@ function(ernic_unit_test name)
 	add_executable(unit_${name} ${ARG_SOURCES})
 	target_link_libraries(unit_${name} PRIVATE ${ARG_LIBS} PkgConfig::CMOCKA)
 	add_test(NAME unit/${name} COMMAND unit_${name})
-	set_tests_properties(unit/${name} PROPERTIES LABELS "unit;fast" TIMEOUT 60)
+	set_tests_properties(unit/${name} PROPERTIES LABELS "unit;fast" TIMEOUT 300)
 endfunction()
 
 # ernic_fuzz_target(NAME SOURCES file... [LIBS lib...]) - a libFuzzer program fuzz_NAME with its
