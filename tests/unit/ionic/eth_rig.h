@@ -60,6 +60,39 @@ int rig_host_send(struct rig *rig, const uint8_t *bytes, size_t size, struct net
 /* Turns table entries and types of the hash into a command. */
 void rig_rss(struct rig *rig, unsigned types, const uint8_t key[40], const uint8_t table[128]);
 
+/* ---- for cmocka ---- */
+
+/* *STATE is a rig; with all features, with none, or without receive hashing. */
+int rig_set_up(void **state);
+int rig_set_up_plain(void **state);
+int rig_set_up_no_hash(void **state);
+int rig_tear_down(void **state);
+
+#define rig_test(name)       cmocka_unit_test_setup_teardown(name, rig_set_up, rig_tear_down)
+#define rig_test_plain(name) cmocka_unit_test_setup_teardown(name, rig_set_up_plain, rig_tear_down)
+#define rig_test_no_hash(name)                                                                     \
+	cmocka_unit_test_setup_teardown(name, rig_set_up_no_hash, rig_tear_down)
+
+/* Copies bytes to guest memory, OFFSET into the rig's buffers. Returns their guest address. */
+uint64_t rig_put(struct rig *rig, size_t offset, const void *bytes, size_t size);
+
+/* The transmit completions up to now must cover everything up to slot LAST, in order. */
+void rig_expect_sent(struct rig *rig, unsigned index, uint32_t last);
+void rig_expect_none_sent(struct rig *rig, unsigned index);
+
+/* COUNT buffers of SIZE bytes in one piece, to receive queue INDEX, with doorbell. */
+void rig_rx_post_simple(struct rig *rig, unsigned index, unsigned count, uint16_t size);
+#define RIG_RX_STRIDE 16384u
+uint8_t *rig_rx_buffer(struct rig *rig, unsigned n); /* the Nth of such a post */
+
+/* The next receive completion, color removed. */
+struct ionic_rxq_comp rig_expect_comp(struct rig *rig, unsigned index);
+void rig_expect_no_comp(struct rig *rig, unsigned index);
+
+/* The driver's view of the checksum: bytes behind the Ethernet header, in network order. */
+void rig_expect_csum(const struct ionic_rxq_comp *comp, const uint8_t *bytes, size_t size);
+
+uint64_t rig_counter(const char *name); /* of the program */
 uint64_t rig_lif_stat(const struct rig *rig, enum ionic_lif_stat stat);
 uint64_t rig_port_stat(struct rig *rig, const char *name);
 
