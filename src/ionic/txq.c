@@ -20,9 +20,9 @@
  *	send, count, complete
  *
  * Completions. The driver takes one completion for everything up to its index (spec 7.7), so one is
- * written for many packets: at the end of a run, or when TX_COMPLETE_BYTES have been sent since the
- * last one, so that the guest can go on while we do. Data has been read when it is written, because
- * what was collected is sent before, and the wire has taken or dropped it when the call returns.
+ * written for all packets of a run: it costs an interrupt, and the budget bounds how long the guest
+ * waits for it. Data has been read when it is written, because what was collected is sent before,
+ * and the wire has taken or dropped it when the call returns.
  *
  * Errors. Whatever a descriptor says, it is consumed and completed, in error if need be; a packet
  * that makes no sense moves tx_desc_data_error and a counter that says why. A ring that is full and
@@ -57,14 +57,13 @@ COUNTER(ionic_tx_bad_tso,
 COUNTER(ionic_tx_linearized, "packets that were copied to have fewer pieces, or to be read at all");
 COUNTER(ionic_tx_link_down, "packets sent while the link was down");
 
-#define TX_FETCH          64   /* descriptors copied at once */
-#define TX_PACKET_DESCS   8192 /* 64 KiB in the smallest segments, NET_GSO_SIZE_MIN */
-#define TX_COMPLETE_BYTES (256 * 1024)
-#define TX_IOV            (2 * NET_MAX_IOV) /* pieces of all packets that are sent at once */
-#define TCP_CSUM_OFFSET   16
-#define TCP_FLAGS_OFFSET  13
-#define TCP_FLAG_CWR      0x80
-#define IPV6_HEADER       40
+#define TX_FETCH         64                /* descriptors copied at once */
+#define TX_PACKET_DESCS  8192              /* 64 KiB in the smallest segments, NET_GSO_SIZE_MIN */
+#define TX_IOV           (2 * NET_MAX_IOV) /* pieces of all packets that are sent at once */
+#define TCP_CSUM_OFFSET  16
+#define TCP_FLAGS_OFFSET 13
+#define TCP_FLAG_CWR     0x80
+#define IPV6_HEADER      40
 
 /* How a packet that is to be sent will be counted. */
 struct tx_count {
@@ -96,12 +95,10 @@ struct tx_run {
 	const uint8_t *lists; /* of all slots, NULL when they are not in one piece of memory */
 	/* Packets collected, and pieces used by them. */
 	unsigned frames, iov_used;
-	/* Consumed, and not yet covered by a completion. */
-	uint32_t uncompleted;
-	size_t uncompleted_bytes;
-	enum ionic_status status; /* the first error among them */
-	uint32_t descs;           /* taken in this run */
+	/* Taken off the ring. */
+	uint32_t descs;
 	size_t bytes;
+	enum ionic_status status; /* the first error among them */
 };
 
 /* A packet that is being made: its descriptors, and its pieces. */
@@ -272,7 +269,7 @@ static void complete(struct tx_run *run)
 	struct ionic_queue *queue = run->queue;
 
 	flush(run);
-	if (run->uncompleted == 0 || !queue->enabled)
+	if (run->descs == 0 || !queue->enabled)
 		return;
 	struct ionic_txq_comp comp = {
 	        .status = (uint8_t)run->status,
@@ -280,9 +277,6 @@ static void complete(struct tx_run *run)
 	};
 	uint8_t raw[sizeof(comp)];
 
-	run->uncompleted = 0;
-	run->uncompleted_bytes = 0;
-	run->status = IONIC_RC_SUCCESS;
 	memcpy(raw, &comp, sizeof(raw));
 	if (ionic_queue_complete(queue, raw))
 		ionic_stats_inc(&run->dev->stats, IONIC_LIF_TX_DMA_ERROR);
@@ -297,12 +291,8 @@ static void consume(struct tx_run *run, uint32_t count, size_t size, enum ionic_
 	run->first += count;
 	run->descs += count;
 	run->bytes += size;
-	run->uncompleted += count;
-	run->uncompleted_bytes += size;
 	if (run->status == IONIC_RC_SUCCESS)
 		run->status = status;
-	if (run->uncompleted_bytes >= TX_COMPLETE_BYTES)
-		complete(run);
 }
 
 static enum ionic_status refuse(struct tx_run *run, struct counter *why)
