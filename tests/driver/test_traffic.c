@@ -142,6 +142,8 @@ static void test_rx_wrap(void **state)
 	struct env *env = *state;
 
 	for (uint32_t round = 0; round < 400; round++) {
+		/* An answer means that the refill of the round before has been seen. */
+		assert_true(nic_fw_status(env->nic) > 0);
 		/* The ring holds 15, and is refilled as frames are taken. */
 		for (uint32_t i = 0; i < 1 + round % 8; i++)
 			send_in(env, 46 + (round * 13 + i) % 1400, round * 100 + i);
