@@ -42,13 +42,14 @@
 #include "server.h"
 #include "table.h"
 
-#define ROUNDS_MAX      21
-#define RX_BURST        6000 /* frames in the TAP's queue */
-#define DOORBELLS       100000
-#define STRACE_FRAMES   20000
-#define IDLE_MS         3000
-#define STATS_MS        1000
-#define TX_PER_DOORBELL 32
+#define ROUNDS_MAX       21
+#define RX_BURST         6000 /* frames in the TAP's queue */
+#define DOORBELLS        100000
+#define STRACE_FRAMES    20000
+#define IDLE_MS          3000
+#define STATS_MS         1000
+#define TX_PER_DOORBELL  32 /* plain frames */
+#define TSO_PER_DOORBELL 4
 
 struct bench {
 	char tap[16];
@@ -170,13 +171,14 @@ static size_t make_frame(struct bench *bench, const struct load *load)
 static double tx_pass(struct target *target, const struct nic_packet *packet, double seconds)
 {
 	struct nic_pair *pair = &target->nic->pair[0];
+	unsigned batch = packet->mss ? TSO_PER_DOORBELL : TX_PER_DOORBELL;
 	double start = now(), end;
 
 	while ((end = now()) < start + seconds) {
 		unsigned posted = 0;
 		int err = 0;
 
-		while (posted < TX_PER_DOORBELL && nic_tx_post(target->nic, pair, packet) == 0)
+		while (posted < batch && nic_tx_post(target->nic, pair, packet) == 0)
 			posted++;
 		if (posted)
 			err = nic_tx_ring(target->nic, pair);
@@ -191,7 +193,7 @@ static double tx_pass(struct target *target, const struct nic_packet *packet, do
 static struct sample tx_model(struct bench *bench, const void *arg)
 {
 	const struct load *load = arg;
-	struct nic_packet packet = {.mss = load->mss, .hdr_size = 54};
+	struct nic_packet packet = {.mss = load->mss, .hdr_size = 54, .fragment = 32768};
 	struct target target;
 	struct nic_pair *pair;
 	struct sample sample;
