@@ -248,6 +248,7 @@ void ionic_lif_clear(struct ionic_dev *dev)
 	lif->info_addr = 0;
 	lif->features = 0;
 	lif->mtu = 1500;
+	ionic_rdma_mtu_changed(dev);
 	memset(lif->name, 0, sizeof(lif->name));
 	memcpy(lif->mac, dev->mac, sizeof(lif->mac));
 	lif->event_id = 0;

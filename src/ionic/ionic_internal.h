@@ -353,6 +353,9 @@ void ionic_rdma_run(struct ionic_dev *dev);
 /* A doorbell on PAGE. Returns false when SLOT is not one of an RDMA queue. Message context. */
 bool ionic_rdma_doorbell(struct ionic_dev *dev, uint32_t page, unsigned slot, uint64_t value);
 
+/* The MTU of the LIF is another one: so is the longest datagram. */
+void ionic_rdma_mtu_changed(struct ionic_dev *dev);
+
 /* The driver returned credits of an interrupt. */
 void ionic_rdma_credits_returned(struct ionic_dev *dev);
 

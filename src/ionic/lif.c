@@ -160,6 +160,7 @@ static enum ionic_status set_mtu(struct ionic_dev *dev, const union ionic_cmd *c
 	if (mtu == 0 || mtu > dev->profile.mtu_max)
 		return ionic_refuse(&ionic_lif_attr_invalid, IONIC_RC_ERANGE);
 	dev->lif.mtu = mtu;
+	ionic_rdma_mtu_changed(dev);
 	return IONIC_RC_SUCCESS;
 }
 

@@ -6,7 +6,8 @@
  * A command that is not answered within two seconds makes the driver give the device up for good,
  * so every command that was rung for gets its completion, whatever is in it. Everything that a
  * command does is done, and seen by the guest, before that: it frees the memory that the command
- * names as soon as it sees the completion.
+ * names as soon as it sees the completion. A command that takes long (a region of many pages) is
+ * executed in pieces, a piece a turn, and those behind it wait.
  */
 #include "rdma_lif.h"
 
@@ -22,9 +23,7 @@ COUNTER(ionic_aq_short, "admin commands shorter than their opcode needs");
 COUNTER(ionic_aq_torn, "admin commands longer than what was posted");
 COUNTER(ionic_aq_failed, "admin commands completed with an error");
 
-/* A turn serves so many commands, and a large page table counts as several. */
-#define AQ_BUDGET      16
-#define PAGES_PER_UNIT 8192
+#define AQ_BUDGET 16 /* commands in one turn */
 
 /* ---- life ---- */
 
@@ -53,6 +52,7 @@ enum ionic_status ionic_aq_create(struct ionic_rdma *rdma, uint32_t id, const un
 	aq->cq = cq;
 	aq->prod = 0;
 	aq->cons = 0;
+	aq->busy = false;
 	aq->exists = true;
 	cq->is_admin = true;
 	return IONIC_RC_SUCCESS;
@@ -236,38 +236,52 @@ static void command_complete(struct ionic_aq *aq, uint32_t index, uint8_t op,
 	ionic_cq_post(aq->cq, &cqe, true);
 }
 
-/* What a command costs of the budget. */
-static unsigned command_cost(const union ionic_rdma_admin *wqe)
+static void command_end(struct ionic_aq *aq, enum ionic_rdma_admin_status status)
 {
-	uint32_t pages =
-	        wqe->any.op == IONIC_RDMA_CREATE_MR ? le32_get(wqe->create_mr.pages.map_count) : 0;
+	uint32_t index = aq->cons;
 
-	return 1 + pages / PAGES_PER_UNIT;
+	aq->busy = false;
+	aq->cons = (aq->cons + aq->strides) & ionic_ring_mask(&aq->ring);
+	command_complete(aq, index, aq->op, status);
 }
 
-static unsigned command_serve(struct ionic_aq *aq)
+static void command_serve(struct ionic_aq *aq)
 {
-	uint32_t index = aq->cons, strides;
 	enum ionic_rdma_admin_status status = IONIC_RDMA_BAD_CMD;
 	union ionic_rdma_admin wqe = {.any = {.op = IONIC_RDMA_NOOP}};
-	int rc = command_read(aq, &wqe, &strides);
+	int rc = command_read(aq, &wqe, &aq->strides);
 
+	aq->op = wqe.any.op;
 	if (rc == 0)
 		status = admin_run(aq->rdma, &wqe);
 	else if (rc != -EINVAL)
 		counter_inc(&ionic_aq_fetch_error);
 	if (aq->rdma->reset_pending)
-		return 1;
-	aq->cons = (aq->cons + strides) & ionic_ring_mask(&aq->ring);
-	command_complete(aq, index, wqe.any.op, status);
-	return rc == 0 ? command_cost(&wqe) : 1;
+		return;
+	if (status == IONIC_RDMA_IN_PROGRESS) {
+		aq->busy = true;
+		aq->mr_key = le32_get(wqe.create_mr.id_ver);
+	} else {
+		command_end(aq, status);
+	}
+}
+
+static void command_continue(struct ionic_aq *aq)
+{
+	int rc = rdma_mr_load(aq->rdma->engine, aq->mr_key, IONIC_RDMA_PAGES_A_TURN);
+
+	if (rc != 1 && !aq->rdma->reset_pending)
+		command_end(aq, ionic_admin_status(rc));
 }
 
 bool ionic_aq_run(struct ionic_aq *aq)
 {
-	unsigned spent = 0;
-
-	while (aq->prod != aq->cons && spent < AQ_BUDGET && !aq->rdma->reset_pending)
-		spent += command_serve(aq);
-	return aq->prod != aq->cons;
+	if (aq->busy)
+		command_continue(aq);
+	for (unsigned i = 0; i < AQ_BUDGET; i++) {
+		if (aq->busy || aq->prod == aq->cons || aq->rdma->reset_pending)
+			break;
+		command_serve(aq);
+	}
+	return aq->busy || aq->prod != aq->cons;
 }

@@ -19,6 +19,7 @@ enum ionic_rdma_admin_status ionic_admin_create_mr(struct ionic_rdma *rdma,
 	        .page_shift = wqe->create_mr.page_size_log2,
 	        .flags = le16_get(wqe->create_mr.flags),
 	};
+	int rc;
 
 	if (config.page_count > IONIC_RDMA_MR_PAGES) {
 		counter_inc(&ionic_mr_too_many_pages);
@@ -29,7 +30,10 @@ enum ionic_rdma_admin_status ionic_admin_create_mr(struct ionic_rdma *rdma,
 			return IONIC_RDMA_BAD_ATTR;
 		config.first = config.va & ((UINT64_C(1) << config.page_shift) - 1);
 	}
-	return ionic_admin_status(rdma_mr_create(rdma->engine, &config));
+	rc = rdma_mr_begin(rdma->engine, &config);
+	if (rc == 1)
+		rc = rdma_mr_load(rdma->engine, config.key, IONIC_RDMA_PAGES_A_TURN);
+	return rc == 1 ? IONIC_RDMA_IN_PROGRESS : ionic_admin_status(rc);
 }
 
 enum ionic_rdma_admin_status ionic_admin_destroy_mr(struct ionic_rdma *rdma,

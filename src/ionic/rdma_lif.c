@@ -134,7 +134,19 @@ static const struct rdma_owner_ops owner_ops = {
 
 /* ---- life ---- */
 
+/* Between the MTU of the LIF and that of verbs, which are powers of two: headers (11). */
+#define ROCE_HEADERS     96
+#define DATAGRAM_MTU_MIN 256
 #define DATAGRAM_MTU_MAX 4096
+
+void ionic_rdma_mtu_changed(struct ionic_dev *dev)
+{
+	uint32_t mtu = DATAGRAM_MTU_MAX;
+
+	while (mtu > DATAGRAM_MTU_MIN && mtu + ROCE_HEADERS > dev->lif.mtu)
+		mtu /= 2;
+	rdma_dev_set_datagram_mtu(dev->rdma->engine, mtu);
+}
 
 int ionic_rdma_create(struct ionic_dev *dev, struct rdma_fabric *fabric)
 {

@@ -31,6 +31,10 @@
 #define IONIC_RDMA_AQS  1          /* commands are cheap: more would gain nothing */
 #define IONIC_RDMA_PTES (4u << 20) /* bounds the driver's regions: 8 GiB each */
 
+/* Page table entries that one turn copies. Memory for them is touched for the first time, which is
+ * what takes long. */
+#define IONIC_RDMA_PAGES_A_TURN 2048
+
 /* Page table entries of one region: 4 MiB of table, the most that a driver allocates (8.1). */
 #define IONIC_RDMA_MR_PAGES (1u << 19)
 
@@ -222,11 +226,18 @@ struct ionic_aq {
 	struct ionic_ring ring;
 	struct ionic_cq *cq;
 	uint32_t prod, cons; /* strides, < 2^depth_log2 */
+	/* the command that is being executed, over several turns */
+	bool busy;
+	uint8_t op;
+	uint32_t strides, mr_key;
 };
 
 enum ionic_status ionic_aq_create(struct ionic_rdma *rdma, uint32_t id, const union ionic_cmd *cmd);
 void ionic_aq_doorbell(struct ionic_aq *aq, uint32_t index);
 bool ionic_aq_run(struct ionic_aq *aq); /* one budget; true when there is more */
+
+/* What a handler returns when the command goes on in later turns, by rdma_mr_load(). */
+#define IONIC_RDMA_IN_PROGRESS ((enum ionic_rdma_admin_status)0xff)
 
 /* Handlers. WQE is a private copy, zeroed behind what the driver sent. */
 typedef enum ionic_rdma_admin_status ionic_admin_fn(struct ionic_rdma *rdma,

@@ -109,53 +109,66 @@ static void pages_release(struct rdma_dev *dev, struct rdma_mr *mr)
 	mr->page_count = 0;
 }
 
+/* Room for COUNT pages; what was in it is lost when it has to grow. Memory that nobody has touched
+ * costs nothing, so that a large table costs its time where it is filled. */
 static int pages_reserve(struct rdma_dev *dev, struct rdma_mr *mr, uint32_t count)
 {
 	if (count <= mr->page_room)
 		return 0;
 	if (count - mr->page_room > dev->pages_limit - dev->pages)
 		return -ENOSPC;
-	uint64_t *grown = reallocarray(mr->pages, count, 2 * sizeof(*grown));
+	uint64_t *grown = calloc(count, 2 * sizeof(*grown));
 
 	if (!grown)
 		return -ENOMEM;
+	free(mr->pages);
 	dev->pages += count - mr->page_room;
 	mr->pages = grown;
 	mr->page_room = count;
+	mr->host_fresh = true;
 	return 0;
 }
 
-static bool pages_contiguous(const uint64_t *page, uint32_t count, uint8_t shift)
+/* Copies COUNT entries more of MR's table. */
+static int pages_read(struct rdma_dev *dev, struct rdma_mr *mr, uint32_t count)
 {
-	for (uint32_t i = 1; i < count; i++)
-		if (page[i] != page[i - 1] + (1ull << shift))
-			return false;
-	return true;
-}
-
-static int pages_read(struct rdma_dev *dev, struct rdma_mr *mr, const struct pages *pages)
-{
-	int error = pages_reserve(dev, mr, pages->count);
+	uint64_t *page = mr->pages + mr->loaded;
+	uint64_t size = 1ull << mr->page_shift;
+	int error = dev->ops->mem_read(dev->owner, mr->dma + mr->loaded * sizeof(*page), page,
+	                               count * sizeof(*page));
 
 	if (error)
 		return error;
-	error = dev->ops->mem_read(dev->owner, pages->dma_addr, mr->pages,
-	                           pages->count * sizeof(*mr->pages));
-	if (error)
-		return error;
-	for (uint32_t i = 0; i < pages->count; i++)
-		mr->pages[i] = le64toh(mr->pages[i]);
+	for (uint32_t i = 0; i < count; i++) {
+		page[i] = le64toh(page[i]);
+		if (mr->loaded + i > 0 && page[i] != page[(int64_t)i - 1] + size)
+			mr->scattered = true;
+	}
+	mr->loaded += count;
 	return 0;
 }
 
-/* Gives MR the memory of PAGES. On failure it has none. */
-static int mr_fill(struct rdma_dev *dev, struct rdma_mr *mr, const struct pages *pages)
+/* All that MR has of memory is known. */
+static void mr_make_valid(struct rdma_dev *dev, struct rdma_mr *mr)
+{
+	if (mr->page_count > 1)
+		mr->dma = mr->pages[0] + mr->first;
+	if (!mr->scattered)
+		mr->page_count = 0;
+	mr->host_generation = 0;
+	mr->generation = ++dev->mr_generation;
+	mr->state = RDMA_MR_VALID;
+}
+
+/* Gives MR the memory of PAGES: at once, or by mr_load() when it returns 1. On failure it has none.
+ */
+static int mr_open(struct rdma_dev *dev, struct rdma_mr *mr, const struct pages *pages)
 {
 	int error = pages_check(pages);
 
 	mr->page_count = 0;
 	if (!error && pages->count > 1)
-		error = pages_read(dev, mr, pages);
+		error = pages_reserve(dev, mr, pages->count);
 	if (error)
 		return error;
 	mr->va = pages->va;
@@ -163,20 +176,45 @@ static int mr_fill(struct rdma_dev *dev, struct rdma_mr *mr, const struct pages 
 	mr->first = pages->first;
 	mr->page_shift = pages->shift;
 	mr->dma = pages->dma_addr;
-	if (pages->count > 1) {
-		mr->dma = mr->pages[0] + pages->first;
-		if (!pages_contiguous(mr->pages, pages->count, pages->shift))
-			mr->page_count = pages->count;
+	mr->loaded = 0;
+	mr->scattered = false;
+	if (pages->count == 1) {
+		mr_make_valid(dev, mr);
+		return 0;
 	}
-	mr->host_generation = 0;
-	mr->generation = ++dev->mr_generation;
-	mr->state = RDMA_MR_VALID;
+	mr->page_count = pages->count;
+	mr->state = RDMA_MR_LOADING;
+	return 1;
+}
+
+/* Copies at most COUNT entries of the table. Returns 1 when there are more, 0 when MR is valid, or
+ * a negative errno; then MR is free. */
+static int mr_load(struct rdma_dev *dev, struct rdma_mr *mr, uint32_t count)
+{
+	uint32_t left = mr->page_count - mr->loaded;
+	int error = pages_read(dev, mr, count < left ? count : left);
+
+	if (error) {
+		mr->page_count = 0;
+		mr->state = RDMA_MR_FREE;
+		return error;
+	}
+	if (mr->loaded < mr->page_count)
+		return 1;
+	mr_make_valid(dev, mr);
 	return 0;
+}
+
+static int mr_fill(struct rdma_dev *dev, struct rdma_mr *mr, const struct pages *pages)
+{
+	int result = mr_open(dev, mr, pages);
+
+	return result == 1 ? mr_load(dev, mr, pages->count) : result;
 }
 
 /* ---- life ---- */
 
-int rdma_mr_create(struct rdma_dev *dev, const struct rdma_mr_config *config)
+int rdma_mr_begin(struct rdma_dev *dev, const struct rdma_mr_config *config)
 {
 	uint32_t index = key_index(config->key);
 
@@ -198,17 +236,37 @@ int rdma_mr_create(struct rdma_dev *dev, const struct rdma_mr_config *config)
 	}
 	if (config->page_count == 0)
 		return 0;
-	int error = mr_fill(dev, mr,
-	                    &(struct pages){.va = config->va,
-	                                    .length = config->length,
-	                                    .first = config->first,
-	                                    .dma_addr = config->dma_addr,
-	                                    .count = config->page_count,
-	                                    .shift = config->page_shift});
+	int result = mr_open(dev, mr,
+	                     &(struct pages){.va = config->va,
+	                                     .length = config->length,
+	                                     .first = config->first,
+	                                     .dma_addr = config->dma_addr,
+	                                     .count = config->page_count,
+	                                     .shift = config->page_shift});
 
-	if (error)
+	if (result < 0)
 		rdma_mr_destroy(dev, config->key);
-	return error;
+	return result;
+}
+
+int rdma_mr_load(struct rdma_dev *dev, uint32_t key, uint32_t pages)
+{
+	struct rdma_mr *mr = mr_by_index(dev, key_index(key));
+
+	if (!mr || mr->state != RDMA_MR_LOADING)
+		return -ENOENT;
+	int result = mr_load(dev, mr, pages);
+
+	if (result < 0)
+		rdma_mr_destroy(dev, key);
+	return result;
+}
+
+int rdma_mr_create(struct rdma_dev *dev, const struct rdma_mr_config *config)
+{
+	int result = rdma_mr_begin(dev, config);
+
+	return result == 1 ? rdma_mr_load(dev, config->key, config->page_count) : result;
 }
 
 int rdma_mr_destroy(struct rdma_dev *dev, uint32_t key)
@@ -374,7 +432,7 @@ enum rdma_status rdma_mr_invalidate(struct rdma_qp *qp, uint32_t key)
 {
 	struct rdma_mr *mr = mr_by_key(qp->dev, key);
 
-	if (!mr || !(mr->flags & RDMA_MR_INV) || mr->pd != qp->pd)
+	if (!mr || !(mr->flags & RDMA_MR_INV) || mr->pd != qp->pd || mr->state == RDMA_MR_LOADING)
 		return RDMA_MEM_MGMT_ERR;
 	if (is_window(mr) && (mr->state != RDMA_MR_VALID || mr->qpn != qp->qpn))
 		return RDMA_MEM_MGMT_ERR;

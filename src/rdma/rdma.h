@@ -338,6 +338,15 @@ struct rdma_mr_config {
  */
 int rdma_mr_create(struct rdma_dev *dev, const struct rdma_mr_config *config);
 
+/*
+ * The same in steps, for page tables that take too long to copy at once. rdma_mr_begin() returns as
+ * rdma_mr_create(), or 1: the table is still to be copied. Then rdma_mr_load() copies at most PAGES
+ * entries more and returns 1 until all are there, 0 when the region is made, or a negative errno
+ * (with it the region is gone). Meanwhile the region can only be destroyed.
+ */
+int rdma_mr_begin(struct rdma_dev *dev, const struct rdma_mr_config *config);
+int rdma_mr_load(struct rdma_dev *dev, uint32_t key, uint32_t pages);
+
 /* Destroys by index; the key byte is ignored, as it may have changed (3.4). Transfers under way
  * that use the region end with the error of a bad key. Returns 0 or -ENOENT. */
 int rdma_mr_destroy(struct rdma_dev *dev, uint32_t key);

@@ -117,8 +117,9 @@ void rdma_table_drop(struct rdma_table *table, uint32_t id);
 
 enum rdma_mr_state {
 	RDMA_MR_ABSENT,
-	RDMA_MR_FREE,  /* exists, names no memory: REG_MR or BIND_MW makes it valid */
-	RDMA_MR_VALID, /* may be used; LOCAL_INV, SEND_INV or unbinding makes it free */
+	RDMA_MR_LOADING, /* its page table is being copied: rdma_mr_load() makes it valid */
+	RDMA_MR_FREE,    /* exists, names no memory: REG_MR or BIND_MW makes it valid */
+	RDMA_MR_VALID,   /* may be used; LOCAL_INV, SEND_INV or unbinding makes it free */
 };
 
 struct rdma_mr {
@@ -135,6 +136,9 @@ struct rdma_mr {
 
 	uint64_t *pages; /* page_room DMA addresses, then as many of the host; kept for REG_MR */
 	uint32_t page_room;
+	uint32_t loaded;     /* pages that have been copied, while LOADING */
+	bool scattered;      /* ... and are not contiguous */
+	bool host_fresh;     /* the host half of pages has been zero since it was allocated */
 	uint8_t host_access; /* enum rdma_mem_access that host has been mapped for */
 	uint64_t generation; /* changes whenever the registration does */
 	/* of windows */

@@ -75,7 +75,9 @@ static uint64_t *host_pages(struct rdma_mr *mr, uint64_t generation)
 	uint64_t *hosts = mr->pages + mr->page_room;
 
 	if (generation != 0 && mr->host_generation != generation) {
-		memset(hosts, 0, mr->page_count * sizeof(*hosts));
+		if (!mr->host_fresh)
+			memset(hosts, 0, mr->page_count * sizeof(*hosts));
+		mr->host_fresh = false;
 		mr->host_generation = generation;
 	}
 	return hosts;

@@ -440,6 +440,54 @@ static void test_templates(void **state)
 	assert_int_equal(rig_admin(&rig, IONIC_RDMA_DESTROY_AH, &destroy, 4), IONIC_RDMA_BAD_INDEX);
 }
 
+/* A table of many pages takes turns; what was posted behind it waits, in order. */
+static void test_large_region(void **state)
+{
+	const uint32_t count = 100000;
+	uint64_t table = fake_alloc(&rig.guest, count * 8);
+	le64 *page = fake_ptr(&rig.guest, table, count * 8);
+	struct loop_stats before, after;
+	union ionic_rdma_admin wqe = {.create_mr = {.length = le64_make(count * 4096ull),
+	                                            .pd_id = le32_make(1),
+	                                            .id_ver = le32_make(5 << 8 | 1),
+	                                            .pages = {.map_count = le32_make(count),
+	                                                      .dma_addr = le64_make(table)},
+	                                            .page_size_log2 = 12}};
+	union ionic_rdma_admin noop = {{0}}, destroy = {.destroy = {.id = le32_make(5 << 8)}};
+	union ionic_rdma_cqe cqe;
+
+	(void)state;
+	for (uint32_t i = 0; i < count; i++)
+		page[i] = le64_make(FAKE_RAM_BASE + 4096 * (i % 7));
+	loop_get_stats(rig.guest.loop, &before);
+	rig_admin_post(&rig, IONIC_RDMA_CREATE_MR, &wqe, 45);
+	rig_admin_post(&rig, IONIC_RDMA_NOOP, &noop, 0);
+	rig_admin_ring(&rig);
+	loop_get_stats(rig.guest.loop, &after);
+	assert_true(after.turns - before.turns >= count / IONIC_RDMA_PAGES_A_TURN);
+	assert_true(rig_cq_poll(&rig.admin_cq, &cqe));
+	assert_int_equal(cqe.admin.cmd_op, IONIC_RDMA_CREATE_MR);
+	assert_false(cqe_error(&cqe));
+	assert_true(rig_cq_poll(&rig.admin_cq, &cqe));
+	assert_int_equal(cqe.admin.cmd_op, IONIC_RDMA_NOOP);
+	rig_cq_consume(&rig.admin_cq);
+	assert_int_equal(rig_admin(&rig, IONIC_RDMA_DESTROY_MR, &destroy, 4), 0);
+	/* a table that ends outside of memory fails late, and leaves nothing */
+	wqe.create_mr.pages.dma_addr = le64_make(FAKE_RAM_BASE + FAKE_RAM_SIZE - (count - 1) * 8);
+	assert_int_equal(rig_admin(&rig, IONIC_RDMA_CREATE_MR, &wqe, 45), IONIC_RDMA_BAD_ATTR);
+	assert_int_equal(rig_admin(&rig, IONIC_RDMA_DESTROY_MR, &destroy, 4), IONIC_RDMA_BAD_INDEX);
+	/* reset in between */
+	wqe.create_mr.pages.dma_addr = le64_make(table);
+	rig_admin_post(&rig, IONIC_RDMA_CREATE_MR, &wqe, 45);
+	rig_doorbell(&rig, 0, IONIC_DB_RDMA_AQ, 0, 0, rig.aq_prod);
+	loop_turn(rig.guest.loop, 0);
+	loop_turn(rig.guest.loop, 0);
+	fake_reset(&rig.guest, VFIO_RESET_FUNCTION);
+	rig.guest.quiet = true;
+	fake_run(&rig.guest);
+	assert_int_equal(rig_admin_result(&rig), -1);
+}
+
 static void test_regions(void **state)
 {
 	struct rig_mr mr;
@@ -491,6 +539,7 @@ int main(void)
 	        TEST(test_query_qp),
 	        TEST(test_modify_states),
 	        TEST(test_templates),
+	        TEST(test_large_region),
 	        TEST(test_regions),
 	};
 

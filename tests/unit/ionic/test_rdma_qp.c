@@ -639,6 +639,32 @@ static void test_datagram(void **state)
 	expect_none(&cq_b);
 }
 
+/* What does not fit the MTU of the link (11) is sent nowhere. */
+static void test_datagram_mtu(void **state)
+{
+	union ionic_cmd cmd = {.lif_attr = {.opcode = IONIC_CMD_LIF_SETATTR,
+	                                    .attr = IONIC_LIF_ATTR_MTU,
+	                                    .mtu = le32_make(2048 + 96)}};
+
+	(void)state;
+	assert_int_equal(rig_ah_create(&rig, 7, 1), 0);
+	rig_post_recv(&b, 1, &mr, 0, 4096);
+	rig_post_recv(&b, 2, &mr, 0, 4096);
+	rig_ring_recv(&b);
+	post(&a, datagram(0, 8, 0x11111111, 1024));
+	post(&a, datagram(0, 8, 0x11111111, 1025));
+	rig_ring_send(&a);
+	expect_recv(&cq_b, 1, 1064);
+	expect_none(&cq_b);
+	assert_int_equal(fake_admin(&rig.guest, &cmd, NULL), 0);
+	post(&a, datagram(0, 8, 0x11111111, 2049));
+	post(&a, datagram(0, 8, 0x11111111, 2048));
+	rig_ring_send(&a);
+	expect_recv(&cq_b, 2, 2088);
+	for (unsigned i = 0; i < 4; i++)
+		expect_npg(&cq_a, i, 0);
+}
+
 /* Nobody, too long for the buffer, no buffer: sent, and that is all. */
 static void test_datagrams_that_are_lost(void **state)
 {
@@ -687,6 +713,7 @@ int main(void)
 	        RC(test_read_and_atomics),
 	        RC(test_memory_window),
 	        UD(test_datagram),
+	        UD(test_datagram_mtu),
 	        UD(test_datagrams_that_are_lost),
 	};
 
