@@ -9,6 +9,9 @@
 
 static const struct env_options plain = {.tap = true};
 static const struct env_options offloads = {.tap = true, .server.profile = "generic-100g"};
+static const char *const spin_args[] = {"--busy-poll-us", "50", NULL};
+static const struct env_options spinning = {
+        .tap = true, .server.profile = "generic-100g", .server.args = spin_args};
 static const struct env_options multi_tap = {
         .tap = true, .multi = true, .server.profile = "generic-100g"};
 
@@ -289,6 +292,8 @@ int main(void)
 	        ENV_TEST(test_both_ways, &plain),
 	        ENV_TEST(test_both_ways, &offloads),
 	        ENV_TEST(test_both_ways, &multi_tap),
+	        ENV_TEST(test_both_ways, &spinning),
+	        ENV_TEST(test_tx_bursts, &spinning),
 	        ENV_TEST(test_tx_sizes, &plain),
 	        ENV_TEST(test_tx_scatter, &plain),
 	        ENV_TEST(test_tx_scatter, &offloads),
