@@ -69,16 +69,27 @@ static bool takes_recv(const struct scene *s)
 	return s->takes_recv;
 }
 
+/* There are hundreds of scenes: each is small. */
+static const struct rdma_limits scene_limits = {.qps = 16, .mrs = 16, .ahs = 8, .pages = 16};
+
+static struct test_qp *scene_qp(struct nic *nic, enum rdma_qp_type type)
+{
+	struct rdma_qp_config config = {.qpn = nic->next_qpn++, .type = type, .pd = PD};
+
+	return qp_new_config(nic, &config, 16);
+}
+
 static struct scene scene_new(enum rdma_qp_type type, unsigned opcode)
 {
-	struct scene s = {
-	        .nic = nic_new("loopback"), .type = type, .takes_recv = 1u << opcode & RECEIVES};
+	struct scene s = {.nic = nic_new_limits("loopback", &scene_limits, 256 << 10),
+	                  .type = type,
+	                  .takes_recv = 1u << opcode & RECEIVES};
 	uint8_t header[RDMA_TEMPLATE_MAX];
 	size_t size = nic_template(s.nic, s.nic, 4, false, header);
 	uint32_t length = 1u << opcode & ATOMICS ? 8 : 1000;
 
-	s.a = qp_new(s.nic, type, PD);
-	s.b = qp_new(s.nic, type, PD);
+	s.a = scene_qp(s.nic, type);
+	s.b = scene_qp(s.nic, type);
 	qp_connect(s.a, s.b);
 	s.src = mr_new(s.nic, PD, 0x10000, BOUNDS, RDMA_ACCESS_LOCAL_WRITE);
 	s.dst = mr_new(s.nic, PD, 0x20000, BOUNDS, ALL);
