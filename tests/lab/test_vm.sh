@@ -193,6 +193,7 @@ test_host_script_kills_qemu_and_the_guest_boots_again() {
 	END
 	vm --no-nic --boots 2 --host "$WORK/killer" -- "$WORK/victim"
 	expect_status 0 && expect_text out '^boot 1$' && expect_text out '^boot 2$' && expect_clean || return
+	script killer <<<'await output.1 "boot 1" && kill -9 "$(cat "$LAB_DIR/qemu.1.pid")"'
 	vm --no-nic --host "$WORK/killer" -- "$WORK/victim"
 	expect_status 125 && expect_text err 'killed by SIGKILL' && expect_clean
 }
