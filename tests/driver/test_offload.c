@@ -364,29 +364,39 @@ static void test_rx_csum_to_fill(void **state)
 	}
 }
 
-/* The host sends 64 KiB at once: the guest gets segments that fit its buffers. */
+static void receive_large(struct env *env, const struct flow *flow, uint8_t gso)
+{
+	const uint16_t mss = 1400;
+	size_t size = frame_build(env->got->data, flow, 60000, 9, FRAME_CSUM_PARTIAL), want_size;
+
+	env->got->size = size;
+	env->got->gso = gso;
+	env->got->gso_size = mss;
+	env->got->csum_start = (uint16_t)flow_l4(flow);
+	env->got->csum_offset = 16;
+	sys_ok(peer_send_offload(&env->peer, env->got, (uint16_t)flow_payload(flow)));
+	for (unsigned i = 0;
+	     (want_size = frame_segment(env->got->data, size, flow, mss, i, env->expect)) != 0;
+	     i++) {
+		env_expect_in(env, env->expect, want_size);
+		check_rx_csum(env);
+	}
+}
+
+/* The host sends 64 KiB at once: the guest gets segments that fit its buffers. FIN and PSH are in
+ * the last one, CWR in the first, whether the host told of it or not. */
 static void test_rx_large(void **state)
 {
 	struct env *env = *state;
-	const uint16_t mss = 1400;
 
 	for (int version = 4; version <= 6; version += 2) {
 		struct flow flow = env_flow_in(env, version, FRAME_PROTO_TCP);
-		size_t size = frame_build(env->got->data, &flow, 60000, 9, FRAME_CSUM_PARTIAL);
-		size_t want_size;
+		uint8_t gso = version == 4 ? GSO_TCPV4 : GSO_TCPV6;
 
-		env->got->size = size;
-		env->got->gso = version == 4 ? GSO_TCPV4 : GSO_TCPV6;
-		env->got->gso_size = mss;
-		env->got->csum_start = (uint16_t)flow_l4(&flow);
-		env->got->csum_offset = 16;
-		sys_ok(peer_send_offload(&env->peer, env->got, (uint16_t)flow_payload(&flow)));
-		for (unsigned i = 0; (want_size = frame_segment(env->got->data, size, &flow, mss, i,
-		                                                env->expect)) != 0;
-		     i++) {
-			env_expect_in(env, env->expect, want_size);
-			check_rx_csum(env);
-		}
+		receive_large(env, &flow, gso);
+		flow.tcp_flags = 0xd9; /* CWR ECE ACK PSH FIN */
+		receive_large(env, &flow, gso);
+		receive_large(env, &flow, gso | GSO_ECN);
 	}
 }
 
