@@ -459,7 +459,8 @@ static void against_the_model(void **state)
 		if (pick(w, 200) == 0)
 			compare_memory(w);
 		if (pick(w, 50) == 0) { /* the memory map changes */
-			w->nic->piece = pick(w, 2) * (1 + pick(w, 5000));
+			/* at least a word: real pieces end on pages, and an atomic needs one */
+			w->nic->piece = pick(w, 2) * (sizeof(uint64_t) + pick(w, 5000));
 			w->nic->generation = pick(w, 3) ? ++generation : 0;
 		}
 	}
