@@ -158,6 +158,8 @@ static void dev_run(struct loop_work *work)
 		now = clock_ns();
 		note_kick(qp, now);
 	}
+	if (dev->fabric && dev->fabric->ops->turn_ended)
+		dev->fabric->ops->turn_ended(dev->fabric);
 	rdma_count(dev, RDMA_STAT_TURNS);
 	rdma_histogram_add(&dev->stats.turn_ops, ops);
 	rdma_histogram_add(&dev->stats.turn_bytes, RDMA_TURN_BYTES - bytes);

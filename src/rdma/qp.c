@@ -164,6 +164,7 @@ static void qp_clear(struct rdma_qp *qp)
 	qp->fail_pending = qp->fail_fatal = false;
 	qp->sqd_event = false;
 	qp->paused = false;
+	qp->recv_watched = false;
 }
 
 static struct rdma_qp *qp_allocate(struct rdma_dev *dev)
@@ -383,8 +384,19 @@ void rdma_qp_kick(struct rdma_qp *qp)
 
 void rdma_qp_kick_recv(struct rdma_qp *qp)
 {
-	if (rdma_states[qp->state].receives)
-		wake_waiters(qp);
+	if (!rdma_states[qp->state].receives)
+		return;
+	wake_waiters(qp);
+	if (!qp->recv_watched)
+		return;
+	qp->recv_watched = false;
+	qp->dev->fabric->ops->recv_posted(qp->dev->fabric, qp);
+}
+
+void rdma_qp_watch_recv(struct rdma_qp *qp)
+{
+	assert(qp->dev->fabric && qp->dev->fabric->ops->recv_posted);
+	qp->recv_watched = true;
 }
 
 uint32_t rdma_qp_number(const struct rdma_qp *qp)

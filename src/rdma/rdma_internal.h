@@ -293,6 +293,7 @@ struct rdma_qp {
 	uint32_t answering;            /* READs and atomics among them */
 	bool recv_held;                /* recv is fetched and not completed */
 	bool comm_est;                 /* the event was sent */
+	bool recv_watched;             /* rdma_qp_watch_recv() */
 	uint32_t msn;
 	struct rdma_recv recv;
 

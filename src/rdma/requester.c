@@ -490,12 +490,19 @@ static void look_again(struct rdma_qp *qp)
 		rdma_qp_make_ready(qp);
 }
 
+static void note_progress(struct rdma_qp *qp)
+{
+	qp->retry_left = qp->attr.retry_count;
+	qp->rnr_left = qp->attr.rnr_retry;
+	qp->timer_stale = true;
+}
+
 void rdma_msg_done(struct rdma_msg *msg, enum rdma_status status)
 {
 	if (!message_is_open(msg))
 		return;
 	message_end(msg, status);
-	rdma_qp_progress(msg->qp);
+	note_progress(msg->qp);
 	look_again(msg->qp);
 }
 
@@ -587,9 +594,9 @@ int rdma_msg_move(struct rdma_msg *msg, size_t size, rdma_copy_fn *fn, void *arg
 
 void rdma_qp_progress(struct rdma_qp *qp)
 {
-	qp->retry_left = qp->attr.retry_count;
-	qp->rnr_left = qp->attr.rnr_retry;
-	qp->timer_stale = true;
+	note_progress(qp);
+	if (!qp->running)
+		rdma_qp_update_timer(qp);
 }
 
 void rdma_qp_resume(struct rdma_qp *qp)

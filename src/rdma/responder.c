@@ -357,9 +357,25 @@ static enum rdma_verdict check_memory(struct rdma_inbound *in)
 	return in->req->length > 0 ? open_remote(in) : RDMA_VERDICT_OK;
 }
 
-static enum rdma_verdict (*const checks[])(struct rdma_inbound *in) = {
+/* A READ whose answer got lost, and nothing else. */
+static enum rdma_verdict check_repeated(struct rdma_inbound *in)
+{
+	uint32_t ahead = (in->req->psn - in->qp->attr.rq_psn) & RDMA_PSN_MASK;
+
+	if (in->req->opcode != RDMA_READ || ahead <= RDMA_PSN_MASK / 2)
+		return drop(in, NULL);
+	return RDMA_VERDICT_OK;
+}
+
+typedef enum rdma_verdict check_fn(struct rdma_inbound *in);
+
+static check_fn *const checks[] = {
         check_state,   check_peer,   check_sequence, check_permission,
         check_receive, check_length, check_memory,
+};
+
+static check_fn *const repeat_checks[] = {
+        check_state, check_peer, check_repeated, check_permission, check_length, check_memory,
 };
 
 static void advance_sequence(struct rdma_inbound *in)
@@ -370,21 +386,39 @@ static void advance_sequence(struct rdma_inbound *in)
 	qp->msn = (qp->msn + 1) & RDMA_PSN_MASK;
 }
 
-enum rdma_verdict rdma_inbound_begin(struct rdma_inbound *in, struct rdma_qp *qp,
-                                     const struct rdma_request *req)
+/* Sets IN up for REQ and runs the checks, until the first that fails. */
+static enum rdma_verdict run_checks(struct rdma_inbound *in, struct rdma_qp *qp,
+                                    const struct rdma_request *req, check_fn *const *list,
+                                    size_t count)
 {
 	assert(!in->qp);
 	in->qp = qp;
 	in->link = NULL;
 	in->req = req;
 	in->done = 0;
-	for (size_t i = 0; i < ARRAY_SIZE(checks); i++) {
-		enum rdma_verdict verdict = checks[i](in);
+	for (size_t i = 0; i < count; i++) {
+		enum rdma_verdict verdict = list[i](in);
 
 		if (verdict != RDMA_VERDICT_OK)
 			return verdict;
 	}
 	inbound_link(in);
+	return RDMA_VERDICT_OK;
+}
+
+enum rdma_verdict rdma_inbound_repeat(struct rdma_inbound *in, struct rdma_qp *qp,
+                                      const struct rdma_request *req)
+{
+	return run_checks(in, qp, req, repeat_checks, ARRAY_SIZE(repeat_checks));
+}
+
+enum rdma_verdict rdma_inbound_begin(struct rdma_inbound *in, struct rdma_qp *qp,
+                                     const struct rdma_request *req)
+{
+	enum rdma_verdict verdict = run_checks(in, qp, req, checks, ARRAY_SIZE(checks));
+
+	if (verdict != RDMA_VERDICT_OK)
+		return verdict;
 	/* what is answered with data counts as soon as it is accepted (spec rocev2 7.1) */
 	if (rdma_op_fetches(req->opcode))
 		advance_sequence(in);
@@ -414,6 +448,24 @@ int rdma_inbound_copy(struct rdma_inbound *in, void *buf, size_t size)
 	if (!error)
 		in->done += (uint32_t)size;
 	return error;
+}
+
+void rdma_inbound_seek(struct rdma_inbound *in, uint32_t offset)
+{
+	struct rdma_qp *qp = in->qp;
+	bool sink = qp && op_of(in)->flags & OP_SINK;
+
+	in->done = offset;
+	if (sink)
+		rdma_cursor_seek(&in->cursor, qp->recv.sge, qp->recv.num_sge,
+		                 offset + grh_size(qp));
+	else if (qp && in->req->length > 0)
+		rdma_cursor_seek(&in->cursor, &in->target, 1, offset);
+}
+
+void rdma_inbound_fault(struct rdma_inbound *in)
+{
+	in->cursor.failed = true;
 }
 
 /* ---- the end ---- */

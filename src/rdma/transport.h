@@ -119,6 +119,23 @@ enum rdma_verdict rdma_inbound_end(struct rdma_inbound *in);
 /* The message will not be continued; a receive that it held waits for the next. Idempotent. */
 void rdma_inbound_cancel(struct rdma_inbound *in);
 
+/* The next bytes are those from payload byte OFFSET on: what was mapped behind it has not been
+ * moved. Bytes are accounted for again. */
+void rdma_inbound_seek(struct rdma_inbound *in, uint32_t offset);
+
+/* The host could not reach the memory that rdma_inbound_map() named: rdma_inbound_end() refuses. */
+void rdma_inbound_fault(struct rdma_inbound *in);
+
+/*
+ * Offers a READ again that rdma_inbound_begin() has found to be a duplicate: its answer got lost.
+ * As rdma_inbound_begin(), but for the sequence; RDMA_VERDICT_DROP when it is no such READ.
+ */
+enum rdma_verdict rdma_inbound_repeat(struct rdma_inbound *in, struct rdma_qp *qp,
+                                      const struct rdma_request *req);
+
+/* Calls rdma_fabric_ops.recv_posted() once, when QP gets a receive posted. */
+void rdma_qp_watch_recv(struct rdma_qp *qp);
+
 /* Messages that a QP has answered since RESET, for the MSN of an AETH; 24 bits. */
 uint32_t rdma_qp_msn(const struct rdma_qp *qp);
 
@@ -163,6 +180,11 @@ struct rdma_fabric_ops {
 	void (*forget)(struct rdma_fabric *fabric, struct rdma_qp *qp);
 	/* A device of this fabric uses this address: av->sgid is its own. */
 	void (*learn)(struct rdma_fabric *fabric, struct rdma_dev *dev, const struct rdma_av *av);
+	/* QP, for which rdma_qp_watch_recv() was called, has a receive. Any context: nothing of QP
+	 * may be changed. */
+	void (*recv_posted)(struct rdma_fabric *fabric, struct rdma_qp *qp);
+	/* A turn of a device's queue pairs ended: what transmit() has gathered can be sent. */
+	void (*turn_ended)(struct rdma_fabric *fabric);
 	/* A device came or will go. */
 	void (*attach)(struct rdma_fabric *fabric, struct rdma_dev *dev);
 	void (*detach)(struct rdma_fabric *fabric, struct rdma_dev *dev);
