@@ -16,19 +16,18 @@ static const struct fabric_kind *kind_by_name(const char *name, size_t length)
 	return NULL;
 }
 
-int fabric_create(struct loop *loop, const char *text, struct rdma_fabric **fabric, char *error,
-                  size_t size)
+int fabric_create(const struct fabric_place *place, const char *text, struct rdma_fabric **fabric,
+                  char *error, size_t size)
 {
 	const char *colon = strchrnul(text, ':');
 	const struct fabric_kind *kind = kind_by_name(text, (size_t)(colon - text));
 
-	(void)loop; /* for fabrics that have sockets */
 	if (!kind) {
 		snprintf(error, size, "unknown fabric '%.*s' (fabrics: loopback, none)",
 		         (int)(colon - text), text);
 		return -EINVAL;
 	}
-	return kind->create(*colon ? colon + 1 : NULL, fabric, error, size);
+	return kind->create(place, *colon ? colon + 1 : NULL, fabric, error, size);
 }
 
 void fabric_destroy(struct rdma_fabric *fabric)

@@ -16,7 +16,14 @@
 #include <stddef.h>
 
 #include "base/loop.h"
+#include "net/net.h"
 #include "rdma/transport.h"
+
+/* What a fabric may stand on. Fabrics that stay in the process need neither. */
+struct fabric_place {
+	struct loop *loop;
+	struct net_wire *wire;
+};
 
 /*
  * Makes a fabric from TEXT:
@@ -25,8 +32,8 @@
  *	none                            accepts nothing
  * Returns 0, -ENOMEM, or -EINVAL with a sentence of what is wrong in ERROR (SIZE bytes).
  */
-int fabric_create(struct loop *loop, const char *text, struct rdma_fabric **fabric, char *error,
-                  size_t size);
+int fabric_create(const struct fabric_place *place, const char *text, struct rdma_fabric **fabric,
+                  char *error, size_t size);
 
 /* Ends a fabric that no device uses any more. Accepts NULL. */
 void fabric_destroy(struct rdma_fabric *fabric);

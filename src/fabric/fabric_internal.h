@@ -43,7 +43,8 @@ enum rdma_tx local_transmit(struct local_net *net, struct rdma_msg *msg, size_t 
 struct fabric_kind {
 	const char *name;
 	/* Returns 0, -ENOMEM, or -EINVAL with a sentence in ERROR. */
-	int (*create)(const char *options, struct rdma_fabric **fabric, char *error, size_t size);
+	int (*create)(const struct fabric_place *place, const char *options,
+	              struct rdma_fabric **fabric, char *error, size_t size);
 	void (*destroy)(struct rdma_fabric *fabric);
 	const struct rdma_fabric_ops *ops;
 };

@@ -226,11 +226,12 @@ static int parse_options(const char *text, struct loopback *loopback, char *erro
 	return 0;
 }
 
-static int loopback_create(const char *options, struct rdma_fabric **fabric, char *error,
-                           size_t size)
+static int loopback_create(const struct fabric_place *place, const char *options,
+                           struct rdma_fabric **fabric, char *error, size_t size)
 {
 	struct loopback *loopback = calloc(1, sizeof(*loopback));
 
+	(void)place;
 	if (!loopback)
 		return -ENOMEM;
 	loopback->base.ops = &loopback_ops;

@@ -19,8 +19,10 @@ static enum rdma_tx none_transmit(struct rdma_fabric *fabric, struct rdma_msg *m
 static const struct rdma_fabric_ops none_ops = {
         .name = "none", .window = 1, .transmit = none_transmit};
 
-static int none_create(const char *options, struct rdma_fabric **fabric, char *error, size_t size)
+static int none_create(const struct fabric_place *place, const char *options,
+                       struct rdma_fabric **fabric, char *error, size_t size)
 {
+	(void)place;
 	if (options) {
 		snprintf(error, size, "unknown option '%s' (none has no options)", options);
 		return -EINVAL;

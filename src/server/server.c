@@ -377,7 +377,8 @@ static int open_fabric(struct server *server, struct error_text *error)
 {
 	const char *text = server->options->backend;
 	char reason[160];
-	int failed = fabric_create(server->loop, text, &server->fabric, reason, sizeof(reason));
+	const struct fabric_place place = {.loop = server->loop, .wire = server->wire};
+	int failed = fabric_create(&place, text, &server->fabric, reason, sizeof(reason));
 
 	if (failed == -ENOMEM)
 		return error_set(error, failed, "the fabric cannot be made: out of memory");

@@ -52,7 +52,8 @@ static void descriptions(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		int result = fabric_create(NULL, cases[i].text, &fabric, error, sizeof(error));
+		int result = fabric_create(&(struct fabric_place){0}, cases[i].text, &fabric, error,
+		                           sizeof(error));
 
 		if (result != (cases[i].error ? -EINVAL : 0))
 			fail_msg("'%s': %d", cases[i].text, result);

@@ -31,7 +31,8 @@ static struct rdma_fabric *make_fabric(struct loop *loop)
 	struct rdma_fabric *fabric = NULL;
 	char error[100];
 
-	must(fabric_create(loop, "loopback", &fabric, error, sizeof(error)) == 0);
+	must(fabric_create(&(struct fabric_place){.loop = loop}, "loopback", &fabric, error,
+	                   sizeof(error)) == 0);
 	return fabric;
 }
 

@@ -348,7 +348,8 @@ int main(int argc, char **argv)
 
 	memory = aligned_alloc(2 << 20, DMA_SIZE);
 	if (!memory || loop_create(&loop) ||
-	    fabric_create(loop, "loopback", &fabric, error, sizeof(error)))
+	    fabric_create(&(struct fabric_place){.loop = loop}, "loopback", &fabric, error,
+	                  sizeof(error)))
 		return 1;
 	memset(memory, 1, DMA_SIZE);
 	struct rdma_dev_config config = {

@@ -215,7 +215,9 @@ struct nic *nic_new_limits(const char *text, const struct rdma_limits *limits, s
 	char error[200];
 
 	assert_int_equal(loop_create(&loop), 0);
-	assert_int_equal(fabric_create(loop, text, &fabric, error, sizeof(error)), 0);
+	const struct fabric_place place = {.loop = loop};
+
+	assert_int_equal(fabric_create(&place, text, &fabric, error, sizeof(error)), 0);
 	struct nic *nic = nic_make(loop, fabric, 1, limits, mem);
 
 	nic->owns_fabric = true;
