@@ -32,8 +32,8 @@
 
 #include "base/bytes.h"
 #include "base/counter.h"
+#include "base/listener.h"
 #include "base/loop.h"
-#include "server/listener.h"
 #include "server/server.h"
 
 COUNTER(server_control_clients, "clients of the control socket that were accepted");
@@ -42,6 +42,7 @@ COUNTER(server_control_accept_errors, "times a client of the control socket coul
 COUNTER(server_control_line_too_long, "lines of the control socket beyond the limit");
 
 #define ACCEPT_RETRY_NS 100000000ull
+#define BACKLOG         16
 
 struct client {
 	struct control *control;
@@ -285,7 +286,7 @@ int control_create(struct server *server, const char *path, struct control **out
 	control->accept_again.expired = accept_again;
 	control->listener.ready = listener_ready;
 	control->listener.fd = -1;
-	failed = listener_open(&control->socket, path, 0600);
+	failed = listener_open(&control->socket, path, 0600, BACKLOG);
 	if (!failed) {
 		control->listener.fd = control->socket.fd;
 		failed = loop_add(server->loop, &control->listener, EPOLLIN);

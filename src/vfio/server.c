@@ -11,7 +11,6 @@
  *
  * Parts, from the socket inwards:
  *
- *	listen.c	the socket at its path, or inherited
  *	client.c	a connection's life, budget and timers
  *	transport.c	messages in a byte stream, and their descriptors; transport_replay.c: from a
  *			recording
@@ -57,6 +56,9 @@
 #include "vfio/vfio_internal.h"
 
 #define ACCEPT_RETRY_NS UINT64_C(1000000000)
+
+/* Clients that may wait while one is attached; the kernel admits one more. */
+#define BACKLOG 3
 
 COUNTER(vfio_accept_failed, "connections that could not be accepted");
 
@@ -123,8 +125,8 @@ static void server_init(struct vfio_server *server, const struct vfio_server_con
 	server->device = config->device;
 	server->write_multiple = config->write_multiple;
 	server->socket_mode = config->socket_mode;
-	server->inherited_fd = config->fd;
-	server->listener.fd = server->client.fd = -1;
+	server->inherited_fd = config->socket_path ? -1 : config->fd;
+	server->socket.fd = server->listener.fd = server->client.fd = -1;
 	server->listener.ready = on_listener;
 	server->accept_timer.expired = on_accept_timer;
 	client_init(server);
@@ -164,9 +166,33 @@ int vfio_server_create(const struct vfio_server_config *config, struct vfio_serv
 	return 0;
 }
 
+static int socket_option(int fd, int option, int *value)
+{
+	socklen_t size = sizeof(*value);
+
+	return getsockopt(fd, SOL_SOCKET, option, value, &size) < 0 ? -errno : 0;
+}
+
+/* What an inherited descriptor is: 1 listening, 0 connected, or a negative errno. */
+static int inherited_kind(int fd)
+{
+	int domain, type, listening;
+	int error = socket_option(fd, SO_DOMAIN, &domain);
+
+	if (!error)
+		error = socket_option(fd, SO_TYPE, &type);
+	if (!error)
+		error = socket_option(fd, SO_ACCEPTCONN, &listening);
+	if (error)
+		return error;
+	if (domain != AF_UNIX || type != SOCK_STREAM)
+		return -EPROTOTYPE;
+	return listening;
+}
+
 static int start_inherited(struct vfio_server *server)
 {
-	int kind = listen_inherited_kind(server->inherited_fd);
+	int kind = inherited_kind(server->inherited_fd);
 
 	if (kind < 0)
 		return kind;
@@ -187,11 +213,12 @@ int vfio_server_start(struct vfio_server *server)
 {
 	if (!server->socket_path)
 		return start_inherited(server);
-	int fd = listen_at_path(server);
+	int error =
+	        listener_open(&server->socket, server->socket_path, server->socket_mode, BACKLOG);
 
-	if (fd < 0)
-		return fd;
-	server->listener.fd = fd;
+	if (error)
+		return error;
+	server->listener.fd = server->socket.fd;
 	return loop_add(server->loop, &server->listener, EPOLLIN);
 }
 
@@ -203,12 +230,9 @@ void vfio_server_destroy(struct vfio_server *server)
 	loop_disarm(server->loop, &server->accept_timer);
 	loop_remove(server->loop, &server->listener);
 	loop_remove(server->loop, &server->poison);
-	if (server->listener.fd >= 0)
-		close(server->listener.fd);
-	else if (server->inherited_fd >= 0)
+	if (server->inherited_fd >= 0)
 		close(server->inherited_fd);
-	if (server->socket_path)
-		listen_remove_path(server);
+	listener_close(&server->socket);
 	guest_mem_clear(&server->mem);
 	pci_irq_fini(&server->irq);
 	if (server->poison_fd >= 0)

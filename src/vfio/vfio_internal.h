@@ -3,9 +3,8 @@
 #ifndef ERNIC_VFIO_VFIO_INTERNAL_H
 #define ERNIC_VFIO_VFIO_INTERNAL_H
 
-#include <sys/stat.h>
-
 #include "base/counter.h"
+#include "base/listener.h"
 #include "base/log.h"
 #include "vfio/guest_mem_internal.h"
 #include "vfio/pci_config.h"
@@ -78,8 +77,8 @@ struct vfio_server {
 	char *socket_path; /* NULL for an inherited descriptor */
 	mode_t socket_mode;
 	int inherited_fd;
-	struct stat socket_identity;    /* of the file that we made at socket_path */
-	struct loop_source listener;    /* watched while no client is connected */
+	struct listener socket;         /* at socket_path */
+	struct loop_source listener;    /* watches it, or inherited_fd, while nobody is connected */
 	struct loop_timer accept_timer; /* watches it again after a failure */
 
 	enum vfio_client_state state;
@@ -119,15 +118,6 @@ void client_close(struct vfio_server *server, const char *reason);
 
 /* Waits for the next client, or stops the loop when there cannot be one. */
 void server_next_client(struct vfio_server *server);
-
-/* ---- listen.c: the socket ---- */
-
-/* Makes the socket at server->socket_path. Returns its descriptor or as vfio_server_start(). */
-int listen_at_path(struct vfio_server *server);
-void listen_remove_path(struct vfio_server *server);
-
-/* What an inherited descriptor is: 1 listening, 0 connected, or a negative errno. */
-int listen_inherited_kind(int fd);
 
 /* ---- message.c: what a message is, and who handles it ---- */
 
