@@ -203,6 +203,10 @@ int nic_admin_post(struct nic *nic, const struct cmd *cmd);
 /* Waits until all that was posted is complete; results are in admin_comp[slot]. */
 int nic_admin_wait(struct nic *nic);
 
+/* Waits for an eventfd, serving the server meanwhile. Returns 1 when it fired, 0 when time is up,
+ * or a negative errno. */
+int nic_wait_eventfd(struct nic *nic, int eventfd, int64_t deadline_ms);
+
 /* Takes the next event from the NotifyQ. Returns 1, or 0 when there is none. */
 int nic_event(struct nic *nic, struct notify_event *event);
 /* Waits for an event of that code; other events are thrown away. */

@@ -179,9 +179,7 @@ int nic_devcmd(struct nic *nic, const struct cmd *cmd, struct comp *comp)
 
 /* ---- waiting ---- */
 
-/* Waits for the eventfd, serving the server meanwhile. Returns 1 when it fired, 0 when time is
- * up. */
-static int nic_wait_eventfd(struct nic *nic, int eventfd, int64_t deadline)
+int nic_wait_eventfd(struct nic *nic, int eventfd, int64_t deadline)
 {
 	struct pollfd fds[2] = {{eventfd, POLLIN, 0}, {nic->vfu->fd, POLLIN, 0}};
 	uint64_t count;
