@@ -107,6 +107,19 @@ struct net_port {
 	unsigned offloads; /* enum net_offload */
 	struct net_wire *wire;
 	unsigned index;
+	struct net_sharer *sharer; /* or NULL */
+};
+
+/*
+ * Somebody who shares a port with its owner: sees every frame before it is delivered to the port,
+ * and may take it; sends as the port does. Embedded by its owner. One a port.
+ */
+struct net_sharer {
+	const char *port_name;
+	/* Whether the frame is the sharer's; it is only lent. */
+	bool (*take)(struct net_sharer *sharer, const struct net_frame *frame);
+	struct net_wire *wire;
+	struct net_port *port; /* while it is attached */
 };
 
 /* Returns 0 or a negative errno. */
@@ -116,6 +129,11 @@ void net_wire_destroy(struct net_wire *wire);
 /* Attaches a port with name, ops and offloads set. Returns 0, or -ENOSPC beyond 8 ports. */
 int net_wire_attach(struct net_wire *wire, struct net_port *port);
 void net_wire_detach(struct net_port *port); /* idempotent */
+
+/* Shares the port called sharer->port_name of WIRE, which may be attached later or again. Returns
+ * 0, or -ENOSPC beyond 2 sharers. */
+int net_wire_share(struct net_wire *wire, struct net_sharer *sharer);
+void net_wire_unshare(struct net_sharer *sharer); /* idempotent */
 
 /* The port's owner changed what it takes. */
 void net_port_set_offloads(struct net_port *port, unsigned offloads);

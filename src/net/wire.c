@@ -47,6 +47,7 @@ COUNTER(net_wire_soft_csum, "checksums that the switch filled for a port");
 COUNTER(net_wire_soft_vlan, "tags that the switch inserted for a port");
 
 #define WIRE_PORTS     8
+#define WIRE_SHARERS   2
 #define WIRE_SETS      256 /* of the learning table, a power of two */
 #define WIRE_WAYS      4
 #define WIRE_DEPTH_MAX 4
@@ -61,6 +62,7 @@ struct station {
 struct net_wire {
 	struct net_port *ports[WIRE_PORTS];
 	unsigned port_count;
+	struct net_sharer *sharers[WIRE_SHARERS];
 	unsigned depth;                                /* of deliveries that are under way */
 	struct station stations[WIRE_SETS][WIRE_WAYS]; /* the one learned last comes first */
 };
@@ -82,7 +84,7 @@ void net_wire_destroy(struct net_wire *wire)
 {
 	if (!wire)
 		return;
-	assert(wire->port_count == 0);
+	assert(wire->port_count == 0 && !wire->sharers[0] && !wire->sharers[1]);
 	free(wire);
 }
 
@@ -104,6 +106,54 @@ static bool offloads_sensible(unsigned offloads)
 	return !(offloads & (NET_OFFLOAD_TSO4 | NET_OFFLOAD_TSO6)) || offloads & NET_OFFLOAD_CSUM;
 }
 
+/* Every sharer with the port of its name, as far as both are there. */
+static void join_sharers(struct net_wire *wire)
+{
+	for (unsigned i = 0; i < WIRE_SHARERS; i++) {
+		struct net_sharer *sharer = wire->sharers[i];
+
+		for (unsigned n = 0; sharer && !sharer->port && n < WIRE_PORTS; n++)
+			if (wire->ports[n] && !wire->ports[n]->sharer &&
+			    strcmp(wire->ports[n]->name, sharer->port_name) == 0) {
+				sharer->port = wire->ports[n];
+				sharer->port->sharer = sharer;
+			}
+	}
+}
+
+static void part_sharer(struct net_sharer *sharer)
+{
+	if (!sharer || !sharer->port)
+		return;
+	sharer->port->sharer = NULL;
+	sharer->port = NULL;
+}
+
+int net_wire_share(struct net_wire *wire, struct net_sharer *sharer)
+{
+	assert(sharer->port_name && sharer->take && !sharer->wire);
+	for (unsigned i = 0; i < WIRE_SHARERS; i++) {
+		if (wire->sharers[i])
+			continue;
+		wire->sharers[i] = sharer;
+		sharer->wire = wire;
+		join_sharers(wire);
+		return 0;
+	}
+	return -ENOSPC;
+}
+
+void net_wire_unshare(struct net_sharer *sharer)
+{
+	struct net_wire *wire = sharer->wire;
+
+	part_sharer(sharer);
+	for (unsigned i = 0; wire && i < WIRE_SHARERS; i++)
+		if (wire->sharers[i] == sharer)
+			wire->sharers[i] = NULL;
+	sharer->wire = NULL;
+}
+
 int net_wire_attach(struct net_wire *wire, struct net_port *port)
 {
 	assert(port->name && port->ops && port->ops->deliver && !port->wire);
@@ -115,6 +165,7 @@ int net_wire_attach(struct net_wire *wire, struct net_port *port)
 		wire->port_count++;
 		port->wire = wire;
 		port->index = i;
+		join_sharers(wire);
 		tell_peers(wire, port);
 		return 0;
 	}
@@ -139,6 +190,7 @@ void net_wire_detach(struct net_port *port)
 	wire->ports[port->index] = NULL;
 	wire->port_count--;
 	port->wire = NULL;
+	part_sharer(port->sharer);
 	forget_port(wire, port->index);
 	tell_peers(wire, port);
 }
@@ -359,6 +411,8 @@ static int deliver_to(struct net_port *port, const struct net_frame *frame)
 {
 	unsigned undone = frame_needs(frame) & ~port->offloads;
 
+	if (port->sharer && port->sharer->take(port->sharer, frame))
+		return 0;
 	if (!undone)
 		return port->ops->deliver(port, frame);
 	if (undone & (NET_OFFLOAD_TSO4 | NET_OFFLOAD_TSO6))
@@ -470,7 +524,7 @@ static struct net_port *many_taker(const struct net_port *port)
 		struct net_port *other = wire->ports[i];
 
 		if (other && other != port)
-			return other->ops->deliver_many ? other : NULL;
+			return other->ops->deliver_many && !other->sharer ? other : NULL;
 	}
 	return NULL;
 }

@@ -267,6 +267,11 @@ struct rdma_fabric *rdma_dev_fabric(const struct rdma_dev *dev)
 	return dev->fabric;
 }
 
+bool rdma_dev_in_use(const struct rdma_dev *dev)
+{
+	return dev->qps.count > 0;
+}
+
 bool rdma_dev_owns_mac(struct rdma_dev *dev, const uint8_t mac[6])
 {
 	return dev->ops->owns_mac(dev->owner, mac);

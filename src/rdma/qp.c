@@ -429,6 +429,11 @@ uint32_t rdma_qp_msn(const struct rdma_qp *qp)
 	return qp->msn;
 }
 
+const struct rdma_qp_attr *rdma_qp_attributes(const struct rdma_qp *qp)
+{
+	return &qp->attr;
+}
+
 void **rdma_qp_fabric_slot(struct rdma_qp *qp)
 {
 	return &qp->fabric_slot;

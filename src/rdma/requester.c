@@ -478,7 +478,7 @@ bool rdma_requester_run(struct rdma_qp *qp, struct rdma_budget *budget)
 
 /* ---- what fabrics call ---- */
 
-static bool message_is_open(const struct rdma_msg *msg)
+bool rdma_msg_is_open(const struct rdma_msg *msg)
 {
 	return msg->state == RDMA_MSG_STARTED;
 }
@@ -499,7 +499,7 @@ static void note_progress(struct rdma_qp *qp)
 
 void rdma_msg_done(struct rdma_msg *msg, enum rdma_status status)
 {
-	if (!message_is_open(msg))
+	if (!rdma_msg_is_open(msg))
 		return;
 	message_end(msg, status);
 	note_progress(msg->qp);
@@ -524,7 +524,7 @@ void rdma_msg_not_ready(struct rdma_msg *msg, uint8_t rnr_timer)
 {
 	struct rdma_qp *qp = msg->qp;
 
-	if (!message_is_open(msg))
+	if (!rdma_msg_is_open(msg))
 		return;
 	while (qp->tx != qp->head && rdma_qp_msg(qp, qp->tx) != msg) {
 		message_restart(rdma_qp_msg(qp, --qp->tx));
@@ -599,6 +599,16 @@ void rdma_qp_progress(struct rdma_qp *qp)
 		rdma_qp_update_timer(qp);
 }
 
+void rdma_qp_retry(struct rdma_qp *qp)
+{
+	if (qp->block == RDMA_BLOCK_RNR || qp->head == qp->tail)
+		return;
+	loop_disarm(qp->dev->loop, &qp->timer);
+	qp->timer_kind = RDMA_TIMER_ACK;
+	qp->timer_fired = true;
+	look_again(qp);
+}
+
 void rdma_qp_resume(struct rdma_qp *qp)
 {
 	if (qp->block != RDMA_BLOCK_FABRIC && qp->block != RDMA_BLOCK_RNR)
@@ -612,6 +622,11 @@ void rdma_qp_resume(struct rdma_qp *qp)
 struct rdma_msg *rdma_qp_outstanding(struct rdma_qp *qp, unsigned index)
 {
 	return index < qp->tx - qp->head ? rdma_qp_msg(qp, qp->head + index) : NULL;
+}
+
+struct rdma_msg *rdma_qp_message(struct rdma_qp *qp, unsigned index)
+{
+	return index < qp->tail - qp->head ? rdma_qp_msg(qp, qp->head + index) : NULL;
 }
 
 void rdma_msg_count(struct rdma_msg *msg, enum rdma_stat stat)

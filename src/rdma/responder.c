@@ -274,11 +274,19 @@ static enum rdma_verdict check_receive(struct rdma_inbound *in)
 			return drop(in, NULL);
 		rdma_count(qp->dev, RDMA_STAT_RESP_TX_RNR);
 		in->rnr_timer = qp->attr.rnr_timer;
-		inbound_unlink(in);
+		if (!in->link) /* had not begun */
+			in->qp = NULL;
 		return RDMA_VERDICT_RNR;
 	}
 	rdma_count(qp->dev, RDMA_STAT_RESP_RX_LOC_QP_OPER);
 	return refuse(in, RDMA_VERDICT_OPER, RDMA_LOC_QP_OP_ERR);
+}
+
+static enum rdma_verdict refuse_too_long(struct rdma_inbound *in)
+{
+	counter_inc(&rdma_rx_too_long);
+	rdma_count(in->qp->dev, RDMA_STAT_RESP_RX_LOC_LEN);
+	return refuse(in, RDMA_VERDICT_INV_REQ, RDMA_LOC_LEN_ERR);
 }
 
 static enum rdma_verdict check_length(struct rdma_inbound *in)
@@ -293,11 +301,8 @@ static enum rdma_verdict check_length(struct rdma_inbound *in)
 		return refuse(in, RDMA_VERDICT_INV_REQ, RDMA_LOC_LEN_ERR);
 	}
 	if ((op_of(in)->flags & OP_SINK) &&
-	    (uint64_t)length + grh_size(qp) > receive_capacity(&qp->recv)) {
-		counter_inc(&rdma_rx_too_long);
-		rdma_count(qp->dev, RDMA_STAT_RESP_RX_LOC_LEN);
-		return refuse(in, RDMA_VERDICT_INV_REQ, RDMA_LOC_LEN_ERR);
-	}
+	    (uint64_t)length + grh_size(qp) > receive_capacity(&qp->recv))
+		return refuse_too_long(in);
 	return RDMA_VERDICT_OK;
 }
 
@@ -396,6 +401,7 @@ static enum rdma_verdict run_checks(struct rdma_inbound *in, struct rdma_qp *qp,
 	in->link = NULL;
 	in->req = req;
 	in->done = 0;
+	in->too_long = false;
 	for (size_t i = 0; i < count; i++) {
 		enum rdma_verdict verdict = list[i](in);
 
@@ -427,10 +433,21 @@ enum rdma_verdict rdma_inbound_begin(struct rdma_inbound *in, struct rdma_qp *qp
 
 /* ---- the bytes ---- */
 
+/* A SEND of unknown length grows beyond its receive. */
+static bool outgrows_receive(struct rdma_inbound *in, size_t size)
+{
+	if (in->req->length != RDMA_LENGTH_UNKNOWN)
+		return false;
+	in->too_long = (uint64_t)in->done + size > receive_capacity(&in->qp->recv);
+	return in->too_long;
+}
+
 int rdma_inbound_map(struct rdma_inbound *in, size_t size, struct iovec *iov, unsigned max)
 {
 	if (!in->qp)
 		return -ENOTCONN;
+	if (outgrows_receive(in, size))
+		return -EMSGSIZE;
 	int count = rdma_cursor_map(&in->cursor, size, iov, max);
 
 	for (int i = 0; i < count; i++)
@@ -442,6 +459,8 @@ int rdma_inbound_copy(struct rdma_inbound *in, void *buf, size_t size)
 {
 	if (!in->qp)
 		return -ENOTCONN;
+	if (outgrows_receive(in, size))
+		return -EMSGSIZE;
 	int error = rdma_op_fetches(in->req->opcode) ? rdma_cursor_read(&in->cursor, buf, size)
 	                                             : rdma_cursor_write(&in->cursor, buf, size);
 
@@ -517,6 +536,8 @@ static enum rdma_verdict end_checks(struct rdma_inbound *in)
 
 	if (verdict != RDMA_VERDICT_OK)
 		return verdict;
+	if (in->too_long)
+		return refuse_too_long(in);
 	if (in->cursor.failed)
 		return in->cursor.remote ? refuse(in, RDMA_VERDICT_ACCESS, RDMA_LOC_ACCESS_ERR)
 		                         : refuse(in, RDMA_VERDICT_OPER, RDMA_LOC_PROT_ERR);
@@ -525,6 +546,23 @@ static enum rdma_verdict end_checks(struct rdma_inbound *in)
 	if ((op_of(in)->flags & OP_INV) && rdma_mr_invalidate(in->qp, in->req->inv_key) != RDMA_OK)
 		return refuse(in, RDMA_VERDICT_OPER, RDMA_LOC_ACCESS_ERR);
 	return RDMA_VERDICT_OK;
+}
+
+enum rdma_verdict rdma_inbound_want_recv(struct rdma_inbound *in)
+{
+	return in->qp ? check_receive(in) : RDMA_VERDICT_DROP;
+}
+
+enum rdma_verdict rdma_inbound_refuse(struct rdma_inbound *in, struct rdma_qp *qp,
+                                      const struct rdma_request *req)
+{
+	if (!in->qp) {
+		in->qp = qp;
+		in->link = NULL;
+		in->req = req;
+	}
+	rdma_count(qp->dev, RDMA_STAT_RESP_RX_INV_REQ);
+	return refuse(in, RDMA_VERDICT_INV_REQ, RDMA_REM_INV_REQ_ERR);
 }
 
 enum rdma_verdict rdma_inbound_end(struct rdma_inbound *in)

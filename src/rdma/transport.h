@@ -89,6 +89,7 @@ struct rdma_inbound {
 	const struct rdma_request *req;    /* the fabric's */
 	uint32_t done;                     /* payload bytes moved */
 	uint8_t rnr_timer;                 /* with RDMA_VERDICT_RNR */
+	bool too_long;                     /* for its receive, as its packets came to tell */
 	uint64_t atomic;        /* the old value, after rdma_inbound_end() of an atomic */
 	struct rdma_sge target; /* remote memory as a list of one */
 	struct rdma_cursor cursor;
@@ -112,6 +113,18 @@ int rdma_inbound_map(struct rdma_inbound *in, size_t size, struct iovec *iov, un
 
 /* The same by copying: SIZE bytes from BUF into the memory, for READ the other way. 0 or -errno. */
 int rdma_inbound_copy(struct rdma_inbound *in, void *buf, size_t size);
+
+/*
+ * A WRITE has turned out to be a WRITE_IMM (its request says so now), and its last bytes are still
+ * to come: takes a receive. With RDMA_VERDICT_RNR it stays under way, to be asked again; with any
+ * other but OK it is over.
+ */
+enum rdma_verdict rdma_inbound_want_recv(struct rdma_inbound *in);
+
+/* The peer breaks the rules of the wire, with what IN carries or has begun: as a message that
+ * cannot be executed. IN may be idle; then REQ tells what was wrong. */
+enum rdma_verdict rdma_inbound_refuse(struct rdma_inbound *in, struct rdma_qp *qp,
+                                      const struct rdma_request *req);
 
 /* All payload is there: executes an atomic or an invalidation, completes the receive. */
 enum rdma_verdict rdma_inbound_end(struct rdma_inbound *in);
@@ -220,11 +233,25 @@ int rdma_msg_store_atomic(struct rdma_msg *msg, uint64_t value);
 /* Some of what was sent has been answered: the timer and the retry counters start anew. */
 void rdma_qp_progress(struct rdma_qp *qp);
 
+/* The peer, or the order of its answers, says that something got lost: goes back to the oldest
+ * message that is not done, now and not after the timeout; counts as one. Without effect while the
+ * peer's receive is waited for. */
+void rdma_qp_retry(struct rdma_qp *qp);
+
 /* What transmit() waited for is there. */
 void rdma_qp_resume(struct rdma_qp *qp);
 
 /* The QP's oldest unanswered messages: the INDEX-th of them, or NULL behind the newest. */
 struct rdma_msg *rdma_qp_outstanding(struct rdma_qp *qp, unsigned index);
+
+/* The INDEX-th message of those that are not complete, sent or not; NULL behind the newest. */
+struct rdma_msg *rdma_qp_message(struct rdma_qp *qp, unsigned index);
+
+/* Whether the fabric has been given the message, and it is not done. */
+bool rdma_msg_is_open(const struct rdma_msg *msg);
+
+/* The attributes as they are now; state, cur_state and sq_draining are not kept in them. */
+const struct rdma_qp_attr *rdma_qp_attributes(const struct rdma_qp *qp);
 
 /* A pointer that belongs to the fabric; NULL at first. */
 void **rdma_qp_fabric_slot(struct rdma_qp *qp);
@@ -243,6 +270,9 @@ int rdma_msg_move(struct rdma_msg *msg, size_t size, rdma_copy_fn *copy, void *a
 
 /* Wakes SENDER (rdma_qp_resume()) when RECEIVER gets a receive posted, or goes away. */
 void rdma_qp_await_recv(struct rdma_qp *receiver, struct rdma_qp *sender);
+
+/* Whether the device has any QP. */
+bool rdma_dev_in_use(const struct rdma_dev *dev);
 
 bool rdma_dev_owns_mac(struct rdma_dev *dev, const uint8_t mac[6]);
 
