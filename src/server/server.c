@@ -13,8 +13,9 @@
  * the turn that is running (every callback is bounded, so that is soon), SIGHUP opens the log file
  * anew. SIGPIPE is ignored; writers look at their errors.
  *
- * Not done: restarting parts. A changed option needs a new process; the guest's driver survives
- * that as a firmware restart.
+ * Not done: restarting parts, and guests that outlive their server. A changed option needs a new
+ * process, and that a new QEMU: it connects once, and to its guest a server that ended is a card
+ * that was pulled. The firmware restart of the control socket is what a driver recovers from.
  */
 #include "server/server.h"
 
@@ -40,6 +41,8 @@
 COUNTER(server_log_reopen_errors, "times SIGHUP could not open the log file anew");
 
 #define NS_PER_US 1000ull
+
+enum { DESCRIPTORS_WANTED = 1024 };
 
 const char *server_profile_text(const struct nic_profile *profile, char *text, size_t size)
 {
@@ -461,12 +464,22 @@ static int open_parts(struct server *server, struct error_text *error)
 	return 0;
 }
 
-/* Guest memory comes as descriptors, one a region, and TAPs as one a queue. */
+/*
+ * An eventfd for each vector, files behind guest memory, queues of a TAP, clients, and what arrives
+ * with a message before anybody has looked at it: more than the usual soft limit, for which
+ * select() is the reason, and nobody calls that here.
+ */
 static void raise_descriptor_limit(void)
 {
 	struct rlimit limit;
 
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return;
+	if (limit.rlim_max < DESCRIPTORS_WANTED)
+		log_warn("only %ju descriptors may be open (hard limit of RLIMIT_NOFILE), a large "
+		         "guest takes %d: raise it with prlimit or LimitNOFILE=",
+		         (uintmax_t)limit.rlim_max, DESCRIPTORS_WANTED);
+	if (limit.rlim_cur < limit.rlim_max) {
 		limit.rlim_cur = limit.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &limit);
 	}

@@ -3,6 +3,7 @@
 """The server's socket: who may open it, what was there before, and inherited descriptors."""
 
 import os
+import resource
 import signal
 import socket
 import stat
@@ -80,6 +81,19 @@ class Sockets(program.Test):
             for fd in range(3):
                 target = os.readlink(f"/proc/{server.process.pid}/fd/{fd}")
                 self.assertEqual(target, "/dev/null")
+
+    def test_the_soft_limit_of_descriptors_is_raised_to_the_hard_one(self):
+        wrap = ["prlimit", "--nofile=64:2048"]
+        with program.Server("-s", "s", wrap=wrap) as server:
+            limits = resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE)
+            self.assertEqual(limits, (2048, 2048))
+            self.assertEqual(server.stop(), 0)
+            self.assertNotIn("RLIMIT_NOFILE", server.process.stderr.read())
+
+    def test_a_low_hard_limit_is_mentioned(self):
+        with program.Server("-s", "s", wrap=["prlimit", "--nofile=64:512"]) as server:
+            self.assertEqual(server.stop(), 0)
+            self.assertIn("only 512 descriptors", server.process.stderr.read())
 
 
 if __name__ == "__main__":
