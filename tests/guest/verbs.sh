@@ -1,43 +1,40 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# shows: verbs in one guest: pingpongs, the connection manager, and every kind of RDMA operation
+# shows: verbs in one guest: what the device says of itself, and pingpongs over all of its GIDs
 # vcpus: 4
-# timeout: 300
-# file: lib/lib.sh
+# timeout: 240
+# file: lib/lib.sh lib/rdma.sh
 # shellcheck source=lib/lib.sh
 . /lab/lib.sh
-# shellcheck source=/dev/null
-. nic-up || exit
-[ -n "$RDMA" ] || fail "no RDMA device"
-ip=192.168.200.$((10 + GUEST))
+# shellcheck source=lib/rdma.sh
+. /lab/rdma.sh
 
-ibv_devinfo -d "$RDMA" >/tmp/info || fail "ibv_devinfo"
-expect 'state:.*PORT_ACTIVE' /tmp/info
-
-# both PROGRAM...: the program as a server, then as its client.
-both() {
-    "$@" >/tmp/server 2>&1 &
-    local server=$!
-    sleep 1
-    timeout 60 "$@" "$ip" >/tmp/client 2>&1 || fail "$*: $(tail -n 5 /tmp/client)"
-    wait "$server" || fail "the server of $*: $(tail -n 5 /tmp/server)"
-    ok "$*"
-}
-
-both ibv_rc_pingpong -d "$RDMA" -g 1 -n 500
-both ibv_rc_pingpong -d "$RDMA" -g 1 -n 500 -e
-both ibv_ud_pingpong -d "$RDMA" -g 1 -n 500
-
-rping -s -a "$ip" -C 10 >/tmp/server 2>&1 &
-sleep 1
-timeout 60 rping -c -a "$ip" -C 10 -V >/tmp/client 2>&1 || fail "rping: $(tail -n 5 /tmp/client)"
-wait
-ok rping
-
-for size in 8 65536; do
-    both ib_write_bw -d "$RDMA" -x 1 -F -s "$size" -n 1000
-    both ib_read_bw -d "$RDMA" -x 1 -F -s "$size" -n 1000
-    both ib_send_bw -d "$RDMA" -x 1 -F -s "$size" -n 1000
+ibv_devinfo -v -d "$RDMA" >/tmp/info || fail "ibv_devinfo"
+for line in 'vendor_id:.*0x1dd8' 'state:.*PORT_ACTIVE' 'max_qp:.*32768$' 'max_cq:.*65536$' \
+    'max_mr:.*131072$' 'max_sge:.*8$' 'max_qp_rd_atom:.*16$' 'atomic_cap:.*ATOMIC_GLOB' \
+    'MEM_WINDOW_TYPE_2B' 'MEM_MGT_EXTENSIONS' 'link_layer:.*Ethernet' 'GID\[.*RoCE v2'; do
+    expect "$line" /tmp/info
 done
-both ib_atomic_bw -d "$RDMA" -x 1 -F -n 1000
+gids=$(grep -c 'GID\[' /tmp/info)
+[ "$gids" -ge 3 ] || fail "$gids GIDs: there should be link-local, IPv4 and IPv6"
+ok "ibv_devinfo: $gids GIDs"
+
+for ((gid = 0; gid < gids; gid++)); do
+    for events in "" -e; do
+        both ibv_rc_pingpong -d "$RDMA" -g $gid -n 50 $events
+        both ibv_ud_pingpong -d "$RDMA" -g $gid -n 50 $events
+    done
+done
+
+both ibv_rc_pingpong -d "$RDMA" -g 1 -n 20 -s 1048576 -r 10 -e -c
+both ibv_rc_pingpong -d "$RDMA" -g 1 -n 20 -s 1 -m 256 -e -c
+ip link set "$NIC" mtu 9000
+wait_for 5 sh -c "ibv_devinfo -d $RDMA | grep -q 'active_mtu:.*4096'" || fail "no MTU of 4096"
+both ibv_rc_pingpong -d "$RDMA" -g 1 -n 50 -m 4096 -e -c
+both ibv_ud_pingpong -d "$RDMA" -g 1 -n 50 -s 4096 -e -c
+
+# The device has no shared receive queues: that is said, not suffered.
+ibv_srq_pingpong -d "$RDMA" -g 1 >/tmp/srq 2>&1 && fail "a shared receive queue"
+expect "Couldn't create SRQ" /tmp/srq
+ok "shared receive queues are refused"
 quiet_kernel
