@@ -17,7 +17,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <linux/if_packet.h>
 #include <linux/if_tun.h>
 #include <linux/virtio_net.h>
@@ -37,12 +36,11 @@
 #include <unistd.h>
 
 #include "frame.h"
+#include "harness.h"
 #include "nic.h"
 #include "peer.h"
 #include "server.h"
-#include "table.h"
 
-#define ROUNDS_MAX       21
 #define RX_BURST         6000 /* frames in the TAP's queue */
 #define DOORBELLS        100000
 #define STRACE_FRAMES    20000
@@ -50,49 +48,6 @@
 #define STATS_MS         1000
 #define TX_PER_DOORBELL  32 /* plain frames */
 #define TSO_PER_DOORBELL 4
-
-struct bench {
-	char tap[16];
-	double seconds; /* of a measurement */
-	unsigned rounds;
-	uint8_t frame[PEER_FRAME_MAX];
-};
-
-static void die(const char *what, int err)
-{
-	fprintf(stderr, "bench_eth: %s: %s\n", what, strerror(-err));
-	exit(1);
-}
-
-static double clock_seconds(clockid_t clock)
-{
-	struct timespec spec;
-
-	clock_gettime(clock, &spec);
-	return (double)spec.tv_sec + (double)spec.tv_nsec / 1e9;
-}
-
-static double now(void)
-{
-	return clock_seconds(CLOCK_MONOTONIC);
-}
-
-/* What one measurement gave. */
-struct sample {
-	double value;
-	double cpu; /* us for each frame */
-};
-
-/* A rate in thousands a second, with the CPU time that it took. */
-static struct sample rate(double count, double seconds, double cpu_seconds)
-{
-	return (struct sample){count / seconds / 1000, cpu_seconds * 1e6 / count};
-}
-
-static double server_cpu(const struct server *server)
-{
-	return (double)server_cpu_ns(server) / 1e9;
-}
 
 /* ---- the two ends ---- */
 
@@ -109,7 +64,7 @@ static void target_open(const struct bench *bench, struct target *target)
 	int err = server_spawn(&target->server, &options);
 
 	if (err)
-		die("server", err);
+		bench_die("server", err);
 	nic = NIC_OPTIONS(target->server->socket);
 	nic.pairs = 1;
 	nic.brief = true;
@@ -117,14 +72,14 @@ static void target_open(const struct bench *bench, struct target *target)
 	nic.rx_log2 = 13;
 	err = nic_start(&target->nic, &nic);
 	if (err)
-		die("NIC", err);
+		bench_die("NIC", err);
 }
 
 static void target_close(struct target *target)
 {
 	nic_close(target->nic);
 	if (server_stop(target->server))
-		die("server", -ECHILD);
+		bench_die("server", -ECHILD);
 }
 
 static int raw_open(const struct bench *bench)
@@ -135,7 +90,7 @@ static int raw_open(const struct bench *bench)
 	memcpy(ifr.ifr_name, bench->tap, sizeof(bench->tap));
 	if (fd < 0 || ioctl(fd, TUNSETIFF, &ifr) < 0 ||
 	    ioctl(fd, TUNSETOFFLOAD, TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6) < 0)
-		die("TAP", -errno);
+		bench_die("TAP", -errno);
 	return fd;
 }
 
@@ -145,7 +100,7 @@ static void wait_carrier(const struct bench *bench)
 
 	memcpy(peer.tap, bench->tap, sizeof(peer.tap));
 	if (peer_wait_carrier(&peer, 5000))
-		die("carrier of the TAP", -ETIMEDOUT);
+		bench_die("carrier of the TAP", -ETIMEDOUT);
 }
 
 /* ---- transmit ---- */
@@ -172,9 +127,9 @@ static double tx_pass(struct target *target, const struct nic_packet *packet, do
 {
 	struct nic_pair *pair = &target->nic->pair[0];
 	unsigned batch = packet->mss ? TSO_PER_DOORBELL : TX_PER_DOORBELL;
-	double start = now(), end;
+	double start = bench_now(), end;
 
-	while ((end = now()) < start + seconds) {
+	while ((end = bench_now()) < start + seconds) {
 		unsigned posted = 0;
 		int err = 0;
 
@@ -185,18 +140,18 @@ static double tx_pass(struct target *target, const struct nic_packet *packet, do
 		else
 			err = nic_pair_wait(target->nic, pair, nic_now_ms() + 1000);
 		if (err < 0 || (err = nic_tx_reap(target->nic, pair, 256)) < 0)
-			die("transmit", err);
+			bench_die("transmit", err);
 	}
 	return end - start;
 }
 
-static struct sample tx_model(struct bench *bench, const void *arg)
+static struct bench_sample tx_model(struct bench *bench, const void *arg)
 {
 	const struct load *load = arg;
 	struct nic_packet packet = {.mss = load->mss, .hdr_size = 54, .fragment = 32768};
 	struct target target;
 	struct nic_pair *pair;
-	struct sample sample;
+	struct bench_sample sample;
 	double cpu, seconds;
 	uint64_t before;
 
@@ -206,16 +161,16 @@ static struct sample tx_model(struct bench *bench, const void *arg)
 	packet.resident = pair->tx.data;
 	memcpy(ram_at(&target.nic->ram, packet.resident), bench->frame, packet.size);
 	tx_pass(&target, &packet, WARM_UP);
-	cpu = server_cpu(target.server);
+	cpu = bench_server_cpu(target.server);
 	before = pair->tx_packets;
 	seconds = tx_pass(&target, &packet, bench->seconds);
-	sample =
-	        rate((double)(pair->tx_packets - before), seconds, server_cpu(target.server) - cpu);
+	sample = bench_rate((double)(pair->tx_packets - before), seconds,
+	                    bench_server_cpu(target.server) - cpu);
 	target_close(&target);
 	return sample;
 }
 
-static struct sample tx_raw(struct bench *bench, const void *arg)
+static struct bench_sample tx_raw(struct bench *bench, const void *arg)
 {
 	const struct load *load = arg;
 	size_t size = make_frame(bench, load);
@@ -236,17 +191,17 @@ static struct sample tx_raw(struct bench *bench, const void *arg)
 		bench->frame[17] = (uint8_t)(size - 14);
 	}
 	wait_carrier(bench);
-	cpu = clock_seconds(CLOCK_THREAD_CPUTIME_ID);
-	start = now();
-	while ((end = now()) < start + bench->seconds) {
+	cpu = bench_clock(CLOCK_THREAD_CPUTIME_ID);
+	start = bench_now();
+	while ((end = bench_now()) < start + bench->seconds) {
 		for (int i = 0; i < TX_PER_DOORBELL; i++)
 			if (writev(fd, iov, 2) < 0)
-				die("write to the TAP", -errno);
+				bench_die("write to the TAP", -errno);
 		count += TX_PER_DOORBELL;
 	}
-	cpu = clock_seconds(CLOCK_THREAD_CPUTIME_ID) - cpu;
+	cpu = bench_clock(CLOCK_THREAD_CPUTIME_ID) - cpu;
 	close(fd);
-	return rate((double)count, end - start, cpu);
+	return bench_rate((double)count, end - start, cpu);
 }
 
 /* ---- receive ---- */
@@ -260,10 +215,10 @@ static void fill_tap(const struct bench *bench, const uint8_t *frame, size_t siz
 	addr.sll_ifindex = (int)if_nametoindex(bench->tap);
 	if (fd < 0 || setsockopt(fd, SOL_PACKET, PACKET_QDISC_BYPASS, &one, sizeof(one)) < 0 ||
 	    bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0)
-		die("packet socket", -errno);
+		bench_die("packet socket", -errno);
 	for (int i = 0; i < RX_BURST; i++)
 		if (send(fd, frame, size, 0) < 0)
-			die("send", -errno);
+			bench_die("send", -errno);
 	close(fd);
 }
 
@@ -287,23 +242,23 @@ static double rx_pass(struct bench *bench, struct target *target, size_t size)
 	kill(target->server->pid, SIGSTOP);
 	waitpid(target->server->pid, &status, WUNTRACED);
 	fill_tap(bench, bench->frame, size);
-	start = now();
+	start = bench_now();
 	kill(target->server->pid, SIGCONT);
 	while (pair->rx_frames < end) {
 		int err = nic_rx_take(target->nic, pair, NULL);
 
 		if (err == 0)
 			err = nic_pair_wait(target->nic, pair, nic_now_ms() + 1000);
-		if (err < 0 || now() > start + 10)
-			die("receive", err < 0 ? err : -ETIMEDOUT);
+		if (err < 0 || bench_now() > start + 10)
+			bench_die("receive", err < 0 ? err : -ETIMEDOUT);
 	}
-	return now() - start;
+	return bench_now() - start;
 }
 
-static struct sample rx_model(struct bench *bench, const void *unused)
+static struct bench_sample rx_model(struct bench *bench, const void *unused)
 {
 	struct target target;
-	struct sample sample;
+	struct bench_sample sample;
 	double seconds, cpu;
 	size_t size;
 
@@ -314,14 +269,14 @@ static struct sample rx_model(struct bench *bench, const void *unused)
 	/* Twice around the ring: a guest's buffers have been used before. */
 	rx_pass(bench, &target, size);
 	rx_pass(bench, &target, size);
-	cpu = server_cpu(target.server);
+	cpu = bench_server_cpu(target.server);
 	seconds = rx_pass(bench, &target, size);
-	sample = rate(RX_BURST, seconds, server_cpu(target.server) - cpu);
+	sample = bench_rate(RX_BURST, seconds, bench_server_cpu(target.server) - cpu);
 	target_close(&target);
 	return sample;
 }
 
-static struct sample rx_raw(struct bench *bench, const void *unused)
+static struct bench_sample rx_raw(struct bench *bench, const void *unused)
 {
 	static const uint8_t mac[6] = {2, 0, 0, 0, 0xaa, 1};
 	static uint8_t buffer[70000];
@@ -333,20 +288,20 @@ static struct sample rx_raw(struct bench *bench, const void *unused)
 	(void)unused;
 	wait_carrier(bench);
 	fill_tap(bench, bench->frame, size);
-	cpu = clock_seconds(CLOCK_THREAD_CPUTIME_ID);
-	start = now();
+	cpu = bench_clock(CLOCK_THREAD_CPUTIME_ID);
+	start = bench_now();
 	while (read(fd, buffer, sizeof(buffer)) > 0)
 		count++;
-	end = now();
-	cpu = clock_seconds(CLOCK_THREAD_CPUTIME_ID) - cpu;
+	end = bench_now();
+	cpu = bench_clock(CLOCK_THREAD_CPUTIME_ID) - cpu;
 	close(fd);
-	return rate(count, end - start, cpu);
+	return bench_rate(count, end - start, cpu);
 }
 
 /* ---- doorbell ---- */
 
 /* Microseconds of server CPU for one doorbell. */
-static struct sample doorbell_model(struct bench *bench, const void *unused)
+static struct bench_sample doorbell_model(struct bench *bench, const void *unused)
 {
 	struct target target;
 	struct nic_pair *pair;
@@ -356,14 +311,14 @@ static struct sample doorbell_model(struct bench *bench, const void *unused)
 	target_open(bench, &target);
 	pair = &target.nic->pair[0];
 	nic_fw_status(target.nic);
-	before = server_cpu(target.server);
+	before = bench_server_cpu(target.server);
 	for (int i = 0; i < DOORBELLS; i++)
 		if (nic_tx_ring(target.nic, pair))
-			die("doorbell", -EPIPE);
+			bench_die("doorbell", -EPIPE);
 	nic_fw_status(target.nic); /* everything before it is done */
-	after = server_cpu(target.server);
+	after = bench_server_cpu(target.server);
 	target_close(&target);
-	return (struct sample){.value = (after - before) * 1e6 / DOORBELLS};
+	return (struct bench_sample){.value = (after - before) * 1e6 / DOORBELLS};
 }
 
 struct receiver {
@@ -386,12 +341,12 @@ static void *receive_all(void *arg)
 		if (recvmsg(receiver->fd, &msg, MSG_CMSG_CLOEXEC) <= 0)
 			break;
 	}
-	receiver->microseconds = clock_seconds(CLOCK_THREAD_CPUTIME_ID) * 1e6;
+	receiver->microseconds = bench_clock(CLOCK_THREAD_CPUTIME_ID) * 1e6;
 	return NULL;
 }
 
 /* Microseconds of CPU for one recvmsg() of a message as large as a doorbell's. */
-static struct sample doorbell_raw(struct bench *bench, const void *unused)
+static struct bench_sample doorbell_raw(struct bench *bench, const void *unused)
 {
 	uint8_t message[40] = {0};
 	struct receiver receiver;
@@ -401,69 +356,20 @@ static struct sample doorbell_raw(struct bench *bench, const void *unused)
 	(void)bench;
 	(void)unused;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
-		die("socketpair", -errno);
+		bench_die("socketpair", -errno);
 	receiver.fd = fds[1];
 	if (pthread_create(&thread, NULL, receive_all, &receiver))
-		die("thread", -EAGAIN);
+		bench_die("thread", -EAGAIN);
 	for (int i = 0; i < DOORBELLS; i++)
 		if (send(fds[0], message, sizeof(message), 0) < 0)
-			die("send", -errno);
+			bench_die("send", -errno);
 	close(fds[0]);
 	pthread_join(thread, NULL);
 	close(fds[1]);
-	return (struct sample){.value = receiver.microseconds / DOORBELLS};
+	return (struct bench_sample){.value = receiver.microseconds / DOORBELLS};
 }
 
 /* ---- system calls ---- */
-
-/* Starts strace on the server and waits until it watches. Returns its pid. */
-static pid_t strace_start(pid_t server, const char *output)
-{
-	char pid_text[16], line[256];
-	int out[2];
-	pid_t pid;
-	FILE *said;
-
-	if (pipe(out) < 0)
-		die("pipe", -errno);
-	snprintf(pid_text, sizeof(pid_text), "%d", (int)server);
-	pid = fork();
-	if (pid == 0) {
-		dup2(out[1], STDERR_FILENO);
-		close(out[0]);
-		execlp("strace", "strace", "-f", "-c", "-o", output, "-p", pid_text, NULL);
-		_exit(127);
-	}
-	close(out[1]);
-	said = fdopen(out[0], "r");
-	if (!said || !fgets(line, sizeof(line), said) || !strstr(line, "attached")) {
-		waitpid(pid, NULL, 0);
-		pid = -1;
-	}
-	if (said)
-		fclose(said);
-	return pid;
-}
-
-/* The calls in the last line of strace -c: % time, seconds, usecs/call, calls, ..., "total". */
-static double strace_total(const char *output)
-{
-	char line[256];
-	double total = -1;
-	FILE *file = fopen(output, "r");
-
-	while (file && fgets(line, sizeof(line), file)) {
-		char *at = line;
-
-		if (!strstr(line, " total"))
-			continue;
-		for (int column = 0; column < 4; column++)
-			total = strtod(at, &at);
-	}
-	if (file)
-		fclose(file);
-	return total;
-}
 
 /* System calls for a frame, or a negative number when they cannot be counted. */
 static double calls_per_frame(struct bench *bench)
@@ -480,7 +386,7 @@ static double calls_per_frame(struct bench *bench)
 	packet.resident = target.nic->pair[0].tx.data;
 	memcpy(ram_at(&target.nic->ram, packet.resident), bench->frame, packet.size);
 	snprintf(output, sizeof(output), "%s/strace", target.server->dir);
-	pid = strace_start(target.server->pid, output);
+	pid = bench_strace_start(target.server->pid, output);
 	for (int sent = 0; pid > 0 && sent < STRACE_FRAMES;) {
 		struct nic_pair *pair = &target.nic->pair[0];
 
@@ -488,17 +394,17 @@ static double calls_per_frame(struct bench *bench)
 			if (nic_tx_post(target.nic, pair, &packet) < 0)
 				break;
 		if (nic_tx_ring(target.nic, pair) || nic_tx_reap(target.nic, pair, 256) < 0)
-			die("transmit", -EIO);
+			bench_die("transmit", -EIO);
 		if (nic_queue_room(&pair->tx) < TX_PER_DOORBELL && nic_tx_flush(target.nic, pair))
-			die("transmit", -EIO);
+			bench_die("transmit", -EIO);
 	}
 	if (pid > 0) {
 		if (nic_tx_flush(target.nic, &target.nic->pair[0]))
-			die("transmit", -EIO);
+			bench_die("transmit", -EIO);
 		kill(pid, SIGINT);
 		waitpid(pid, NULL, 0);
 	}
-	total = pid > 0 ? strace_total(output) : -1;
+	total = pid > 0 ? bench_strace_total(output) : -1;
 	unlink(output);
 	target_close(&target);
 	return total / STRACE_FRAMES;
@@ -523,51 +429,28 @@ static double idle_wakeups(struct bench *bench)
 
 /* ---- rows ---- */
 
-typedef struct sample measure_fn(struct bench *bench, const void *arg);
-
-/* Runs measurement and limit in turns. The ratio of a row is the middle of the rounds' ratios;
- * shown are the middle limit, and the ratio times it. */
-static void take_turns(struct bench *bench, struct bench_row *row, measure_fn *measure,
-                       measure_fn *limit, const void *arg)
-{
-	double ratios[ROUNDS_MAX], limits[ROUNDS_MAX], cpus[ROUNDS_MAX];
-
-	for (unsigned i = 0; i < bench->rounds; i++) {
-		struct sample want = limit(bench, arg), got = measure(bench, arg);
-
-		limits[i] = want.value;
-		ratios[i] = got.value / want.value;
-		cpus[i] = got.cpu > 0 ? want.cpu / got.cpu : 0;
-		fprintf(stderr, "%s: round %u of %u: %.2f\n", row->name, i + 1, bench->rounds,
-		        row->cost ? 1 / ratios[i] : ratios[i]);
-	}
-	row->limit = bench_median(limits, bench->rounds);
-	row->measured = bench_median(ratios, bench->rounds) * row->limit;
-	row->cpu = bench_median(cpus, bench->rounds);
-}
-
 static void run_tx(struct bench *bench, struct bench_row *row)
 {
 	static const struct load frame = {1514, 0};
 
-	take_turns(bench, row, tx_model, tx_raw, &frame);
+	bench_take_turns(bench, row, tx_model, tx_raw, &frame);
 }
 
 static void run_tso(struct bench *bench, struct bench_row *row)
 {
 	static const struct load segment = {65160 + 54, 1448};
 
-	take_turns(bench, row, tx_model, tx_raw, &segment);
+	bench_take_turns(bench, row, tx_model, tx_raw, &segment);
 }
 
 static void run_rx(struct bench *bench, struct bench_row *row)
 {
-	take_turns(bench, row, rx_model, rx_raw, NULL);
+	bench_take_turns(bench, row, rx_model, rx_raw, NULL);
 }
 
 static void run_doorbell(struct bench *bench, struct bench_row *row)
 {
-	take_turns(bench, row, doorbell_model, doorbell_raw, NULL);
+	bench_take_turns(bench, row, doorbell_model, doorbell_raw, NULL);
 }
 
 static void run_calls(struct bench *bench, struct bench_row *row)
@@ -585,10 +468,7 @@ static void run_idle(struct bench *bench, struct bench_row *row)
 	row->limit = 2 * 1000.0 / STATS_MS;
 }
 
-static struct {
-	struct bench_row row;
-	void (*run)(struct bench *bench, struct bench_row *row);
-} benches[] = {
+static const struct bench_entry entries[] = {
         {{"tx-1514", "driver model to TAP, 1514-byte frames", "k/s", .aim = 0.90}, run_tx},
         {{"tx-64k", "driver model to TAP, 64 KiB TSO packets", "k/s", .aim = 0.85}, run_tso},
         {{"rx-1514", "TAP to driver model, 1514-byte frames", "k/s", .aim = 0.90}, run_rx},
@@ -598,95 +478,6 @@ static struct {
          run_calls},
         {{"idle", "wake-ups when idle; timers due", "/s", .aim = 1.0, .cost = true}, run_idle},
 };
-#define ROWS_GIVEN  8
-#define BENCH_COUNT ((unsigned)(sizeof(benches) / sizeof(benches[0])))
-
-static void usage(FILE *out)
-{
-	fprintf(out, "usage: bench_eth [OPTION]...\n"
-	             "What the Ethernet path costs, against limits measured in the same run.\n\n"
-	             "  --json         results as JSON\n"
-	             "  --rounds N     measurements of each kind, 1 to 21 (5)\n"
-	             "  --seconds S    length of a transmit measurement (0.5)\n"
-	             "  --only NAME    one of:");
-	for (unsigned i = 0; i < BENCH_COUNT; i++)
-		fprintf(out, " %s", benches[i].row.name);
-	fprintf(out, "\n  --row ROW      a line of the table that somebody else measured, first:\n"
-	             "                 NAME|WHAT|UNIT|MEASURED|LIMIT|AIM, or NAME|WHAT|REASON\n"
-	             "  --strict       exit with 1 when a ratio is below its aim\n"
-	             "  --help         this text\n\n"
-	             "The program measured is $ROCM_ERNIC, or the one of this build.\n");
-}
-
-struct settings {
-	bool json, strict;
-	const char *only;
-	struct bench_row given[ROWS_GIVEN];
-	unsigned given_count;
-};
-
-/* Takes a row that somebody else measured; TEXT is cut up. */
-static bool take_row(char *text, struct settings *settings)
-{
-	char *fields[6] = {NULL}, *next = text;
-	struct bench_row *row = &settings->given[settings->given_count];
-	unsigned count = 0;
-
-	while (count < 6 && next)
-		fields[count++] = strsep(&next, "|");
-	if (next || (count != 3 && count != 6) || settings->given_count == ROWS_GIVEN)
-		return false;
-	*row = (struct bench_row){.name = fields[0], .what = fields[1]};
-	if (count == 3) {
-		row->missing = fields[2];
-	} else {
-		row->unit = fields[2];
-		row->measured = strtod(fields[3], NULL);
-		row->limit = strtod(fields[4], NULL);
-		row->aim = strtod(fields[5], NULL);
-	}
-	settings->given_count++;
-	return true;
-}
-
-/* Returns whether to go on; else *STATUS is what to exit with. */
-static bool parse(int argc, char **argv, struct bench *bench, struct settings *settings,
-                  int *status)
-{
-	static const struct option options[] = {
-	        {"json", no_argument, NULL, 'j'},          {"rounds", required_argument, NULL, 'r'},
-	        {"seconds", required_argument, NULL, 's'}, {"only", required_argument, NULL, 'o'},
-	        {"strict", no_argument, NULL, 'x'},        {"help", no_argument, NULL, 'h'},
-	        {"row", required_argument, NULL, 'w'},     {0}};
-	int option;
-
-	*status = 2;
-	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (option == 'j')
-			settings->json = true;
-		else if (option == 'r')
-			bench->rounds = (unsigned)strtoul(optarg, NULL, 10);
-		else if (option == 's')
-			bench->seconds = strtod(optarg, NULL);
-		else if (option == 'o')
-			settings->only = optarg;
-		else if (option == 'x')
-			settings->strict = true;
-		else if (option == 'w' && take_row(optarg, settings))
-			continue;
-		else {
-			*status = option == 'h' ? 0 : 2;
-			usage(option == 'h' ? stdout : stderr);
-			return false;
-		}
-	}
-	if (bench->rounds < 1 || bench->rounds > ROUNDS_MAX || bench->seconds <= 0 ||
-	    optind != argc) {
-		usage(stderr);
-		return false;
-	}
-	return true;
-}
 
 /* Makes the TAP in a namespace of its own. Returns false, with the reason printed, when it may not.
  */
@@ -696,16 +487,13 @@ static bool prepare(struct bench *bench)
 	struct peer peer;
 	int err;
 
-	/* Files of the server in memory, so that no disk wakes it. */
-	if (access("/dev/shm", W_OK) == 0)
-		setenv("TMPDIR", "/dev/shm", 0);
 	if (!peer_prepare(reason, sizeof(reason))) {
 		fprintf(stderr, "bench_eth: skipped: %s\n", reason);
 		return false;
 	}
 	err = peer_open(&peer, false);
 	if (err)
-		die("TAP", err);
+		bench_die("TAP", err);
 	memcpy(bench->tap, peer.tap, sizeof(bench->tap));
 	close(peer.fd); /* a listener would make every frame dearer */
 	return true;
@@ -713,25 +501,13 @@ static bool prepare(struct bench *bench)
 
 int main(int argc, char **argv)
 {
-	static struct bench bench = {.seconds = 0.5, .rounds = 5};
-	static struct settings settings;
-	struct bench_row rows[ROWS_GIVEN + BENCH_COUNT];
-	unsigned count, low;
-	int status;
+	static const struct bench_program program = {
+	        .name = "eth",
+	        .what = "What the Ethernet path costs, against limits measured in the same run.",
+	        .entries = entries,
+	        .count = sizeof(entries) / sizeof(entries[0]),
+	        .prepare = prepare,
+	};
 
-	if (!parse(argc, argv, &bench, &settings, &status))
-		return status;
-	if (!prepare(&bench))
-		return 77;
-	count = settings.given_count;
-	memcpy(rows, settings.given, count * sizeof(rows[0]));
-	for (unsigned i = 0; i < BENCH_COUNT; i++) {
-		if (settings.only && strcmp(settings.only, benches[i].row.name) != 0)
-			continue;
-		rows[count] = benches[i].row;
-		benches[i].run(&bench, &rows[count]);
-		count++;
-	}
-	low = bench_print("eth", rows, count, settings.json);
-	return settings.strict && low ? 1 : 0;
+	return bench_main(argc, argv, &program);
 }

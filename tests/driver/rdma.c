@@ -339,13 +339,13 @@ static int rdma_admin_wait(struct rdma *rdma, uint32_t left)
 	while (!err) {
 		while ((err = rdma_admin_reap(rdma)) > 0)
 			;
+		if (!err)
+			err = rdma_cq_consume(&rdma->admin_cq);
 		if (err || rdma->aq_head - rdma->aq_tail <= left)
 			break;
 		if (nic_now_ms() >= deadline)
 			return -ETIMEDOUT;
-		err = rdma_cq_consume(&rdma->admin_cq);
-		if (!err)
-			err = rdma_cq_arm(&rdma->admin_cq, false);
+		err = rdma_cq_arm(&rdma->admin_cq, false);
 		if (!err)
 			err = rdma_events_wait(rdma, eq, (int)(deadline - nic_now_ms()));
 		err = err < 0 ? err : 0;
