@@ -29,6 +29,7 @@ struct fabric_place {
  * Makes a fabric from TEXT:
  *	loopback[:OPTION[,OPTION]...] mode=preserve|zeros|ones|increment|decrement|alternate|random
  *	                                what lands instead of the payload; md5: log a digest of each
+ *	roce                            RoCEv2 packets on the wire
  *	none                            accepts nothing
  * Returns 0, -ENOMEM, or -EINVAL with a sentence of what is wrong in ERROR (SIZE bytes).
  */

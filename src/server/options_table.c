@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "server/profile.h"
 
-static const char *const backend_names[] = {"none", "loopback"};
+static const char *const backend_names[] = {"none", "loopback", "roce"};
 
 #define SOCKET_PATH_MAX (sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1)
 #define PATH_BYTES_MAX  4000 /* of PATH_MAX, with room for the suffix of a temporary file */
@@ -59,7 +59,9 @@ const struct option_spec option_specs[] = {
          .man = "loopback connects the queue pairs of this NIC with each other. Its options, with "
                 "commas between them, are aids for tests: mode=preserve, zeros, ones, increment, "
                 "decrement, alternate or random says what lands in place of the payload, and md5 "
-                "logs a digest of each message. none offers verbs that reach nobody."},
+                "logs a digest of each message. roce puts RoCEv2 packets on the "
+                "wire, to Soft-RoCE, RDMA cards and other servers behind --tap. none offers verbs "
+                "that reach nobody."},
         {NETWORK, "tap", .letter = 'T', TEXT(tap, IFNAMSIZ - 1), .placeholder = "IF",
          .words = OPTION_WORDS_INTERFACE,
          .help = "existing TAP interface of the host to attach the NIC to",

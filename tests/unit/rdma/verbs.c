@@ -229,6 +229,11 @@ struct nic *nic_new(const char *text)
 	return nic_new_limits(text, &default_limits, 64 << 20);
 }
 
+struct nic *nic_on(struct loop *loop, struct rdma_fabric *fabric, uint8_t ip)
+{
+	return nic_make(loop, fabric, ip, &default_limits, 16 << 20);
+}
+
 struct nic *nic_join(struct nic *first)
 {
 	return nic_make(first->loop, first->fabric, 2, &default_limits, 16 << 20);

@@ -73,6 +73,8 @@ extern const struct rdma_owner_ops *const nic_owner_ops;
 
 /* A NIC with its own loop and fabric, of the description given. Ends the test when it fails. */
 struct nic *nic_new(const char *fabric);
+/* The NIC 10.0.0.IP on a loop and a fabric of the caller's. */
+struct nic *nic_on(struct loop *loop, struct rdma_fabric *fabric, uint8_t ip);
 /* A second NIC on the loop and fabric of the first. */
 struct nic *nic_join(struct nic *first);
 struct nic *nic_new_limits(const char *fabric, const struct rdma_limits *limits, size_t mem);
