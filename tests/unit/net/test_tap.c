@@ -32,6 +32,21 @@
 
 #define SKIP 77
 
+/* Nothing here takes as long, on whatever machine; what does is a hang. */
+enum { HANG_MS = 60000 };
+#define HANG_NS (HANG_MS * 1000000ull)
+
+/* What the port under test takes for the time is this much ahead. */
+static uint64_t clock_ahead;
+
+uint64_t __real_loop_now(const struct loop *loop);
+uint64_t __wrap_loop_now(const struct loop *loop);
+
+uint64_t __wrap_loop_now(const struct loop *loop)
+{
+	return __real_loop_now(loop) + clock_ahead;
+}
+
 /* ---- the kernel's side ---- */
 
 /* Makes a persistent TAP (or TUN, by FLAGS) and takes it up. Returns false when not permitted. */
@@ -130,6 +145,7 @@ static int set_up(void **state)
 	struct setup *setup = calloc(1, sizeof(*setup));
 
 	*state = setup;
+	clock_ahead = 0;
 	setup->guest.port =
 	        (struct net_port){.name = "guest", .ops = &sink_ops, .offloads = NET_OFFLOAD_ALL};
 	return loop_create(&setup->loop) || net_wire_create(&setup->wire) ||
@@ -153,11 +169,26 @@ static int open_tap(struct setup *setup, const char *name, unsigned queues)
 	return net_tap_open(setup->loop, setup->wire, name, queues, &setup->tap);
 }
 
-/* Runs the loop until the guest has COUNT frames, or nothing has come for a while. */
+/* Runs the loop until *VALUE, which its turns move, is COUNT. */
+static void run_until_is(struct setup *setup, const unsigned *value, unsigned count)
+{
+	uint64_t hang = __real_loop_now(setup->loop) + HANG_NS;
+
+	while (*value < count && __real_loop_now(setup->loop) < hang)
+		loop_turn(setup->loop, HANG_NS);
+	assert_int_equal(*value, count);
+}
+
+/* Runs the loop until the guest has COUNT frames. */
 static void run_until(struct setup *setup, unsigned count)
 {
-	for (unsigned i = 0; i < 200 && setup->guest.frames < count; i++)
-		loop_turn(setup->loop, 10000000);
+	run_until_is(setup, &setup->guest.frames, count);
+}
+
+/* What waits for room waits for as long as the test likes. */
+static void wait_for_ever(void)
+{
+	clock_ahead = 3600 * 1000000000ull;
 }
 
 static uint64_t count_of(const char *name)
@@ -239,7 +270,7 @@ static size_t receive_packet(int fd, struct virtio_net_hdr *vnet, uint8_t *bytes
 	struct pollfd wait = {.fd = fd, .events = POLLIN};
 
 	for (unsigned i = 0; i < 20; i++) {
-		assert_return_code(poll(&wait, 1, 2000), errno);
+		assert_int_equal(poll(&wait, 1, HANG_MS), 1);
 		ssize_t size = readv(fd, iov, 2);
 
 		assert_return_code(size, errno);
@@ -320,7 +351,6 @@ static void test_frame_from_host(void **state)
 	frame_build(&spec, &built);
 	host_sends(fd, &vnet, &built);
 	run_until(setup, 1);
-	assert_int_equal(setup->guest.frames, 1);
 	assert_int_equal(setup->guest.last.size, built.size);
 	assert_memory_equal(setup->guest.bytes, built.bytes, built.size);
 	assert_false(setup->guest.last.csum_partial);
@@ -347,8 +377,7 @@ static void large_from_host(struct setup *setup, bool ipv6)
 	};
 
 	host_sends(fd, &vnet, &built);
-	run_until(setup, 1);
-	assert_int_equal(setup->guest.frames, 1); /* in one piece */
+	run_until(setup, 1); /* in one piece */
 	const struct net_frame *frame = &setup->guest.last;
 
 	assert_int_equal(frame->size, built.size);
@@ -385,7 +414,6 @@ static void test_burst_is_read_to_the_end(void **state)
 	for (unsigned i = 0; i < 300; i++)
 		host_sends(fd, &vnet, &built);
 	run_until(setup, 300);
-	assert_int_equal(setup->guest.frames, 300);
 	close(fd);
 }
 
@@ -407,7 +435,6 @@ static void test_multi_queue(void **state)
 		host_sends(fd, &vnet, &built);
 	}
 	run_until(setup, 64);
-	assert_int_equal(setup->guest.frames, 64);
 	for (unsigned flow = 0; flow < 16; flow++) {
 		spec.sport = (uint16_t)(2000 + flow);
 		frame_build(&spec, &built);
@@ -457,23 +484,20 @@ static void test_large_packets_wait(void **state)
 	assert_int_equal(open_tap(setup, "tap0", 1), 0);
 	int fd = open_packet("tap0", 1);
 
+	wait_for_ever();
 	setup->guest.full = true;
 	for (uint8_t i = 0; i < 40; i++)
 		send_numbered(fd, i, true);
-	turns(setup, 3);
-	assert_true(setup->guest.refused >= 1);
+	run_until_is(setup, &setup->guest.refused, 1);
 	/* It sleeps, though the descriptor is readable. */
-	unsigned refused = setup->guest.refused;
-
 	loop_get_stats(setup->loop, &before);
 	turns(setup, 3);
 	loop_get_stats(setup->loop, &after);
 	assert_int_equal(after.work_turns, before.work_turns);
-	assert_int_equal(setup->guest.refused, refused);
+	assert_int_equal(setup->guest.refused, 1);
 	setup->guest.full = false;
 	net_port_ready(&setup->guest.port);
 	run_until(setup, 40);
-	assert_int_equal(setup->guest.frames, 40);
 	for (uint8_t i = 0; i < 40; i++)
 		assert_int_equal(setup->guest.order[i], i);
 	assert_int_equal(count_of("net_tap_rx_held"), held + 1);
@@ -490,8 +514,7 @@ static void test_small_frames_do_not_wait(void **state)
 	setup->guest.full = true;
 	for (uint8_t i = 0; i < 10; i++)
 		send_numbered(fd, i, false);
-	turns(setup, 20);
-	assert_int_equal(setup->guest.refused, 10);
+	run_until_is(setup, &setup->guest.refused, 10);
 	close(fd);
 }
 
@@ -507,21 +530,18 @@ static void test_waiting_ends(void **state)
 	setup->guest.full = true;
 	for (uint8_t i = 0; i < 20; i++)
 		send_numbered(fd, i, true);
-	for (unsigned i = 0; i < 100 && setup->guest.refused < 21; i++)
-		loop_turn(setup->loop, 50000000);
-	assert_int_equal(setup->guest.refused, 21); /* the first one twice */
+	run_until_is(setup, &setup->guest.refused, 21); /* the first one twice */
 	assert_int_equal(count_of("net_tap_rx_late"), late + 1);
 	setup->guest.full = false; /* and it recovers */
 	send_numbered(fd, 20, true);
 	run_until(setup, 1);
+	wait_for_ever();
 	setup->guest.full = true;
 	send_numbered(fd, 21, true);
-	turns(setup, 5);
-	assert_int_equal(setup->guest.refused, 22);
+	run_until_is(setup, &setup->guest.refused, 22);
 	setup->guest.full = false;
 	net_port_ready(&setup->guest.port);
 	run_until(setup, 2);
-	assert_int_equal(setup->guest.frames, 2);
 	close(fd);
 }
 
@@ -533,9 +553,9 @@ static void test_closing_while_one_waits(void **state)
 	int fd = open_packet("tap0", 1);
 
 	setup->guest.full = true;
+	wait_for_ever();
 	send_numbered(fd, 0, true);
-	turns(setup, 5);
-	assert_true(setup->guest.refused >= 1);
+	run_until_is(setup, &setup->guest.refused, 1);
 	close(fd); /* and what is torn down complains about timers and work that are left */
 }
 
@@ -590,8 +610,10 @@ static void test_deleted_interface(void **state)
 	assert_true(make_tap("tapd0", IFF_TAP | IFF_NO_PI));
 	assert_int_equal(open_tap(setup, "tapd0", 1), 0);
 	assert_int_equal(system("ip link delete tapd0"), 0);
-	for (unsigned i = 0; i < 20 && count_of("net_tap_gone") == before; i++)
-		loop_turn(setup->loop, 10000000);
+	uint64_t hang = __real_loop_now(setup->loop) + HANG_NS;
+
+	while (count_of("net_tap_gone") == before && __real_loop_now(setup->loop) < hang)
+		loop_turn(setup->loop, HANG_NS);
 	assert_int_equal(count_of("net_tap_gone"), before + 1);
 	frame_build(&spec, &built);
 	assert_int_equal(send_built(setup, &built, (struct net_frame){0}), -ENETDOWN);
@@ -633,7 +655,8 @@ static void test_closing_resets_offloads(void **state)
 	struct pollfd wait = {.fd = ctl, .events = POLLIN};
 	ssize_t size = 0;
 
-	for (unsigned i = 0; i < 200 && size < 1000; i++) { /* until the kernel lets it through */
+	/* Until the kernel lets it through. */
+	for (unsigned waited = 0; waited < HANG_MS && size < 1000; waited += 20) {
 		host_sends(fd, &vnet, &built);
 		if (poll(&wait, 1, 20) > 0)
 			size = read(ctl, bytes, sizeof(bytes));
