@@ -18,12 +18,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import cache, image, kernel, recipe
+from . import cache, image, kernel, recipe, uc
 from .debian import LISTS_FRESH_S, Apt, Package
 from .errors import LabError
 
 FLAVOURS = ("tiny", "full")
-NEEDS = {"tiny": ("buildroot", "qemu", "kernel", "tiny"), "full": ("full",)}
+# What may be asked for: the flavours, and the changed RDMA driver and provider of `--uc`.
+WANTED = (*FLAVOURS, "uc")
+# Made from rdma-core's source package too, in the version that the guests have.
+FROM_RDMA_CORE = ("full", "uc")
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,7 @@ class Lab:
     tiny_cpio: Path
     tiny_image: Path
     full_image: Path | None
+    uc_image: Path | None
 
     def as_json(self) -> dict[str, str | None]:
         return {name: str(v) if v is not None else None for name, v in vars(self).items()}
@@ -70,6 +74,7 @@ def lab_of(index: dict[str, object]) -> Lab:
         tiny_cpio=at["tiny"] / "tiny.cpio",
         tiny_image=at["tiny"] / "tiny.erofs",
         full_image=at["full"] / "full.erofs" if "full" in at else None,
+        uc_image=at["uc"] / "uc.erofs" if "uc" in at else None,
     )
 
 
@@ -97,7 +102,7 @@ class Builder:
                 raise
             self.say(f"warning: {err}; going on with the lists of the last time")
 
-    def plan(self, flavours: list[str]) -> None:
+    def plan(self, wanted: list[str]) -> None:
         """Find the newest kernel and everything that each component is made of."""
         self.say("which packages")
         names = self.apt.depends("linux-headers-amd64")
@@ -116,8 +121,10 @@ class Builder:
             "qemu": recipe.QEMU_PACKAGES,
             "tiny": recipe.TINY_PACKAGES + recipe.TINY_SUPPORT,
         }
-        if "full" in flavours:
+        if "full" in wanted:
             self.names["full"] = recipe.FULL_PACKAGES
+        if "uc" in wanted:
+            self.names["uc"] = recipe.UC_PACKAGES
         for part, names in self.names.items():
             self.packages[part] = self.apt.resolve(names)
         # The closure of a kernel package holds boot loaders and such; only its own count.
@@ -134,12 +141,25 @@ class Builder:
                 size = sum(p.bytes for p in missing) / 1e6
                 self.say(f"download for {part}: {len(missing)} packages, {size:.0f} MB")
                 self.apt.download(names)
+            if part in FROM_RDMA_CORE:
+                self._rdma_core()
+
+    def _version(self) -> str:
+        """The version of the guests' rdma-core."""
+        return next(p.version for p in self.packages["tiny"] if p.name == "ibverbs-providers")
+
+    def _rdma_core(self) -> Path:
+        return self.apt.upstream("rdma-core", self._version())
 
     def key(self, part: str) -> str:
         """Digests all that decides the content of a component."""
         files = [f"{p.file} {p.hash}" for p in self.packages[part]]
         if part == "kernel":
             files.append(self.key("buildroot"))
+        if part == "uc":
+            files.append(self.key("kernel"))
+        if part in FROM_RDMA_CORE:
+            files.append(self._version())
         return cache.digest(part, recipe.fingerprint(part), *files)
 
     def _component_path(self, part: str) -> Path:
@@ -158,6 +178,8 @@ class Builder:
         self._component("tiny", self._make_tiny)
         if "full" in self.names:
             self._component("full", self._make_full)
+        if "uc" in self.names:
+            self._component("uc", self._make_uc)
         parts = {part: self._component_path(part).name for part in self.names}
         return {"suite": self.suite, "kernel": self.release, "components": parts}
 
@@ -189,22 +211,32 @@ class Builder:
 
     def _make_full(self, out: Path) -> None:
         buildroot = self._component_path("buildroot")
-        self._with_tree("full", lambda tree: image.make_full(tree, buildroot, out))
+        tarball = self._rdma_core()
+        self._with_tree("full", lambda tree: image.make_full(tree, buildroot, tarball, out))
+
+    def _make_uc(self, out: Path) -> None:
+        parts = uc.Parts(
+            self._component_path("buildroot"),
+            self._component_path("kernel"),
+            self.release,
+            self._rdma_core(),
+        )
+        self._with_tree("uc", lambda tree: uc.make(parts, tree, out))
 
 
-def cached(suite: str, flavours: list[str]) -> Lab | None:
-    """The finished lab, when all of these flavours are built. Instant, touches no network."""
+def cached(suite: str, wanted: list[str]) -> Lab | None:
+    """The finished lab, when all of WANTED's that are asked for are built. Asks no network."""
     index = cache.read_index(suite, recipe.fingerprint())
-    if not all(name in index.get("components", {}) for name in ["tiny", *flavours]):
+    if not all(name in index.get("components", {}) for name in ["tiny", *wanted]):
         return None
     return lab_of(index)
 
 
 def ensure(
-    suite: str, flavours: list[str], update: bool = False, say: Callable[[str], None] | None = None
+    suite: str, wanted: list[str], update: bool = False, say: Callable[[str], None] | None = None
 ) -> Lab:
     """The finished lab, built first when it is not there or when an update is asked for."""
-    found = None if update else cached(suite, flavours)
+    found = None if update else cached(suite, wanted)
     if found is not None:
         return found
     say = say or progress()
@@ -213,26 +245,26 @@ def ensure(
         say("another build is running; waiting for it")
 
     with cache.lock("build.lock", fcntl.LOCK_EX, busy):
-        found = None if update else cached(suite, flavours)
-        return found or lab_of(_build(suite, flavours, update, say))
+        found = None if update else cached(suite, wanted)
+        return found or lab_of(_build(suite, wanted, update, say))
 
 
 def _build(
-    suite: str, flavours: list[str], update: bool, say: Callable[[str], None]
+    suite: str, wanted: list[str], update: bool, say: Callable[[str], None]
 ) -> dict[str, object]:
     for leftover in cache.root().glob("new.*"):
         shutil.rmtree(leftover, ignore_errors=True)
     old = cache.read_index(suite, recipe.fingerprint()).get("components", {})
     builder = Builder(suite, say)
     builder.refresh(update)
-    both = [f for f in FLAVOURS if f in flavours or f in old]
-    builder.plan(both)
+    parts = [name for name in WANTED if name in wanted or name in old]
+    builder.plan(parts)
     try:
         builder.fetch()
     except LabError:
         # The suite moved on since the lists were fetched: ask again, once.
         builder.refresh(True)
-        builder.plan(both)
+        builder.plan(parts)
         builder.fetch()
     index = builder.build()
     cache.write_index(suite, recipe.fingerprint(), index)
@@ -259,13 +291,16 @@ def main(arguments: list[str]) -> int:
         epilog="environment: DEBIAN_MIRROR, LAB_SUITE, XDG_CACHE_HOME",
     )
     parser.add_argument("--flavour", choices=[*FLAVOURS, "all"], default="all", help="default: all")
+    parser.add_argument("--uc", action="store_true", help="what lab/vm --uc takes, too")
     parser.add_argument("--suite", default=recipe.suite(), help="Debian suite (%(default)s)")
     parser.add_argument("--update", action="store_true", help="look for newer packages first")
     parser.add_argument("--print-paths", action="store_true", help="print NAME=PATH of every part")
     parser.add_argument("--json", action="store_true", help="print the paths as JSON")
     options = parser.parse_args(arguments)
-    flavours = list(FLAVOURS) if options.flavour == "all" else [options.flavour]
-    paths = ensure(options.suite, flavours, options.update).as_json()
+    wanted = list(FLAVOURS) if options.flavour == "all" else [options.flavour]
+    if options.uc:
+        wanted.append("uc")
+    paths = ensure(options.suite, wanted, options.update).as_json()
     if options.json:
         print(json.dumps(paths, indent=2))
     elif options.print_paths:

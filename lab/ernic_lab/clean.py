@@ -36,6 +36,7 @@ def unused(debs: bool) -> list[Path]:
     rest = [p for p in indexes if p not in current] + [p for p in folders if p.name not in kept]
     if debs:
         rest += list((cache.root() / "apt").glob("*/debs"))
+        rest += list((cache.root() / "apt").glob("*/sources"))
     return rest
 
 

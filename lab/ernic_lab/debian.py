@@ -21,6 +21,8 @@ from urllib.parse import unquote
 from .errors import LabError
 from .tools import LIBRARIES
 
+APT_HELPER = "/usr/lib/apt/apt-helper"
+
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 # Settings of the host's apt that say how it reaches a mirror, and what clock to believe.
 HOST_SETTINGS = re.compile(r"Acquire::(http|https|ftp|ForceIPv[46]|Check-(Valid-Until|Date))\b")
@@ -77,11 +79,13 @@ class Apt:
         """Write the configuration. The host's own network settings are carried over."""
         if not KEYRING.exists():
             raise LabError(f"{KEYRING} is missing: install debian-archive-keyring")
-        for name in ("lists/partial", "debs/partial", "none/partial", "empty", "log"):
+        folders = "lists/partial lists-src/partial debs/partial none/partial sources empty log"
+        for name in folders.split():
             (self.directory / name).mkdir(parents=True, exist_ok=True)
         (self.directory / "status").write_text("", "ascii")
-        source = f"deb [signed-by={KEYRING}] {find_mirror()} {self.suite} main\n"
-        (self.directory / "sources.list").write_text(source, "utf-8")
+        for kind, name in (("deb", "sources.list"), ("deb-src", "sources-src.list")):
+            line = f"{kind} [signed-by={KEYRING}] {find_mirror()} {self.suite} main\n"
+            (self.directory / name).write_text(line, "utf-8")
         (self.directory / "apt.conf").write_text(self._settings(), "utf-8")
 
     def _settings(self) -> str:
@@ -167,6 +171,29 @@ class Apt:
     def download(self, names: list[str]) -> None:
         """Fetch what resolve(names) lists; apt checks the hashes and resumes partial files."""
         self._run("apt-get", "-qq", "-y", "--download-only", "install", *names)
+
+    def upstream(self, package: str, version: str) -> Path:
+        """The upstream tarball of a source package, downloaded if it is not here.
+
+        The lists of source packages are fetched only for that, and kept apart: few need them.
+        """
+        version = re.sub(r"\+b\d+$", "", version)  # a rebuild has the source of what it rebuilds
+        tarball = self.directory / "sources" / f"{package}_{version}.orig.tar"
+        if tarball.exists():
+            return tarball
+        apart = ["-o", f"Dir::Etc::SourceList={self.directory}/sources-src.list"]
+        apart += ["-o", f"Dir::State::lists={self.directory}/lists-src"]
+        apart += ["-o", f"Dir::Cache::srcpkgcache={self.directory}/srcpkgcache-src.bin"]
+        apart += ["-o", f"Dir::Cache::pkgcache={self.directory}/pkgcache-src.bin"]
+        self._run("apt-get", "update", "-qq", "-o", "APT::Update::Error-Mode=any", *apart)
+        wanted = f"{package}={version}"
+        text = self._run("apt-get", "-qq", *apart, "--print-uris", "source", wanted)
+        found = re.search(r"^'([^']+)' \S+\.orig\.tar\.\w+ \d+ (\S+)$", text, re.MULTILINE)
+        if not found:
+            raise LabError(f"the source package {wanted} of {self.suite} has no upstream tarball")
+        scratch = tarball.with_suffix(".new")
+        self._run(APT_HELPER, "download-file", found[1], str(scratch), found[2])
+        return scratch.rename(tarball)
 
     def unpack(self, packages: list[Package], tree: Path) -> None:
         """Unpack downloaded packages into `tree`; base-files first, for its /bin -> usr/bin links."""

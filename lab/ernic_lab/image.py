@@ -15,12 +15,14 @@ import fnmatch
 import os
 import shutil
 import subprocess
+import tarfile
 from collections.abc import Iterable
 from pathlib import Path
 
 from . import cpio, erofs, recipe, tools
 from .cpio import Archive
 from .debian import Apt, Package
+from .errors import LabError
 
 PROGRAM_DIRECTORIES = ("./usr/bin/", "./usr/sbin/", "./bin/", "./sbin/")
 KMOD_NAMES = ("modprobe", "insmod", "rmmod", "lsmod", "modinfo", "depmod")
@@ -179,17 +181,9 @@ def write_boot(source: Path, out: Path) -> None:
 
 
 def trim(tree: Path) -> None:
-    """Remove what no guest needs, keeping the documentation that holds test suites."""
-    doc = tree / "usr/share/doc"
-    kept = tree / "kept-doc"
-    kept.mkdir()
-    for name in recipe.FULL_KEEP_DOC:
-        if (doc / name).is_dir():
-            shutil.move(doc / name, kept / name)
+    """Remove what no guest needs."""
     for name in recipe.FULL_WITHOUT:
         shutil.rmtree(tree / name, ignore_errors=True)
-    doc.parent.mkdir(parents=True, exist_ok=True)
-    kept.rename(doc)
 
 
 def configure(tree: Path) -> None:
@@ -215,6 +209,7 @@ def compile_python(tree: Path) -> None:
     is the host's. A file that does not compile (a template, say) is no failure.
     """
     libraries = [p for p in (tree / "usr/lib").glob("python3*") if p.is_dir()]
+    libraries.append(tree / recipe.FULL_TESTS)
     arguments = ["-q", "-j1", "--invalidation-mode", "unchecked-hash", "-s", str(tree)]
     environment = {**os.environ, "PYTHONHOME": str(tree / "usr")}
     python = tools.command(tree, "usr/bin/python3", "-m", "compileall", *arguments)
@@ -223,10 +218,29 @@ def compile_python(tree: Path) -> None:
     )
 
 
-def make_full(tree: Path, buildroot: Path, out: Path) -> None:
-    """Write out/full.erofs from the unpacked packages in `tree`, which is changed on the way."""
+def add_tests(tree: Path, rdma_core: Path) -> None:
+    """Put the pyverbs tests of rdma-core's upstream tarball where the recipe wants them."""
+    place = tree / recipe.FULL_TESTS
+    place.mkdir(parents=True)
+    with tarfile.open(rdma_core) as tar:
+        for member in tar:
+            _, _, path = member.name.partition("/")
+            content = tar.extractfile(member) if os.path.dirname(path) == "tests" else None
+            if content is not None:
+                (place / os.path.basename(path)).write_bytes(content.read())
+    if not (place / "run_tests.py").exists():
+        raise LabError(f"{rdma_core.name} has no tests/run_tests.py")
+    (place / "run_tests.py").chmod(0o755)
+
+
+def make_full(tree: Path, buildroot: Path, rdma_core: Path, out: Path) -> None:
+    """Write out/full.erofs from the unpacked packages in `tree`, which is changed on the way.
+
+    `rdma_core` is the upstream tarball of the packages' rdma-core.
+    """
     trim(tree)
     configure(tree)
     finish_tree(tree)
+    add_tests(tree, rdma_core)
     compile_python(tree)
     erofs.write(tree, out / "full.erofs", buildroot)

@@ -52,12 +52,8 @@ run /run tmpfs mode=755 0 0
 tracefs /sys/kernel/tracing tracefs defaults 0 0
 debugfs /sys/kernel/debug debugfs defaults 0 0
 """
-# For a root on disks, in the initramfs.
-DISK_MOUNTS = [
-    "/dev/vda /image erofs ro 0 0\n",
-    "/dev/vdb /modules erofs ro 0 0\n",
-    "layer /layer tmpfs size=75% 0 0\n",
-]
+# The images of a root on disks, by where the initramfs mounts them: later ones cover earlier ones.
+DISKS = ("image", "modules", "uc")
 
 
 @dataclass(frozen=True)
@@ -125,14 +121,20 @@ def arguments(options: Options, lab: Lab, accel: str, guest: int, directory: Pat
 
 
 def disk_images(options: Options, lab: Lab) -> list[Path]:
-    """What the guest's root is made of: the userland, then the modules of the lab's kernel.
+    """What the guest's root is made of, as many of DISKS as it takes.
 
     A kernel of the user's own brings its modules in the initramfs, and with `tiny` needs no disk.
     """
-    if options.flavour == "full":
-        assert lab.full_image is not None
-        return [lab.full_image] if options.kernel else [lab.full_image, lab.modules_image]
-    return [] if options.kernel else [lab.tiny_image, lab.modules_image]
+    full = options.flavour == "full"
+    userland = lab.full_image if full else lab.tiny_image
+    assert userland is not None
+    if options.kernel:
+        return [userland] if full else []
+    images = [userland, lab.modules_image]
+    if options.uc:
+        assert lab.uc_image is not None
+        images.append(lab.uc_image)
+    return images
 
 
 def nic_arguments(socket: Path) -> list[str]:
@@ -216,9 +218,11 @@ def add_boot_files(archive: Archive, disks: int) -> None:
         archive.symlink(f"lab/dev/{name}", target)
     archive.file("lab/fstab", MOUNTS.encode())
     if disks:
-        for name in ("image", "modules", "layer", "root.disk"):
+        used = DISKS[:disks]
+        for name in (*used, "layer", "root.disk"):
             archive.directory(name)
-        lines = DISK_MOUNTS if disks == 2 else [x for x in DISK_MOUNTS if "/modules" not in x]
+        lines = [f"/dev/vd{letter} /{name} erofs ro 0 0\n" for letter, name in zip("abc", used)]
+        lines.append("layer /layer tmpfs size=75% 0 0\n")
         archive.file("lab/fstab.disks", "".join(lines).encode())
 
 

@@ -64,6 +64,7 @@ class Options:
     cmdline: str = ""
     accel: str = "auto"
     suite: str = ""
+    uc: bool = False
 
     def script(self, guest: int) -> Path:
         """The script of guest 1..N."""
@@ -170,6 +171,8 @@ def _add_machine_flags(group: argparse._ArgumentGroup) -> None:
     add("--cmdline", default="", metavar="TEXT", help="added to the kernel's command line")
     add("--accel", choices=["auto", "tcg", "kvm"], default="auto", help="auto: KVM if it works")
     add("--suite", default="", help="Debian suite of the lab")
+    add("--uc", action="store_true",
+        help="an RDMA driver and provider that allow UC; the stock ones do not")  # fmt: skip
 
 
 def joined(arguments: list[str]) -> list[str]:
@@ -212,6 +215,8 @@ def _check(options: Options) -> None:
         raise LabError(f"--share {options.share}: not a directory")
     if options.modules and not options.kernel:
         raise LabError("--modules goes with --kernel")
+    if options.uc and options.kernel:
+        raise LabError("--uc changes the driver of the lab's kernel: leave out --kernel")
     for path in (options.kernel, options.modules):
         if path and not path.exists():
             raise LabError(f"{path}: no such file or directory")

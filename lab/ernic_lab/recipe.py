@@ -55,9 +55,16 @@ FULL_PACKAGES = [
     python3 python3-pyverbs python3-pytest python3-boto3 awscli s3cmd s3fs fuse3
     """.split(),
 ]
-# Left out of `full` to keep it small. rdma-core's own tests live in its documentation.
+# Left out of `full` to keep it small.
 FULL_WITHOUT = ["usr/share/doc", "usr/share/bash-completion", "usr/lib/systemd", "boot", "usr/src"]
-FULL_KEEP_DOC = ["rdma-core", "python3-pyverbs"]
+# The pyverbs tests of rdma-core's source package: no binary package has all of them.
+FULL_TESTS = "usr/share/rdma-core/tests"
+
+# Compiles rdma-core's provider for `--uc` in a chroot.
+UC_PACKAGES = """
+    base-files bash dash coreutils sed grep mawk findutils gcc libc6-dev linux-libc-dev
+    cmake ninja-build pkgconf python3-minimal
+""".split()
 
 # Kernel modules of both flavours, with what they depend on. Those that a kernel has built in
 # are fine; OPTIONAL ones may be missing without a word.
@@ -85,6 +92,7 @@ SOURCES = {
     "kernel": ["kernel", "modules", "cpio", "erofs", "tools"],
     "tiny": ["image", "cpio", "erofs", "tools", "debian"],
     "full": ["image", "erofs", "tools", "debian"],
+    "uc": ["uc", "kernel", "modules", "erofs", "tools", "debian"],
 }
 
 

@@ -69,12 +69,13 @@ def shared_objects(tree: Path, binary: Path) -> set[Path]:
 
 
 def chroot(tree: Path, work: Path, *arguments: str) -> None:
-    """Run a command in a chroot of `tree`, with `work` mounted as /build and /proc present.
+    """Run a command in a chroot of `tree`, with `work` mounted as /build, /proc and /dev/null.
 
     Mounts live in a namespace of their own, so nothing is left behind and `tree` stays as it is.
     """
     script = (
-        'mount --bind "$2" "$1/build" && mount -t proc proc "$1/proc" && tree=$1 && shift 2 &&'
+        'mount --bind "$2" "$1/build" && mount -t proc proc "$1/proc" && : >>"$1/dev/null" &&'
+        ' mount --bind /dev/null "$1/dev/null" && tree=$1 && shift 2 &&'
         ' exec chroot "$tree" /usr/bin/env -i PATH=/usr/sbin:/usr/bin HOME=/ LC_ALL=C "$@"'
     )
     isolate = ["unshare", "--mount", "--pid", "--fork", "--kill-child"]
@@ -91,7 +92,7 @@ def chroot(tree: Path, work: Path, *arguments: str) -> None:
     text = (done.stdout + done.stderr).strip()
     if "unshare" in text.splitlines()[-1:] or "unshare failed" in text:
         raise LabError(
-            f"the module build needs a chroot: {text}; run lab/build once as root, "
+            f"compiling needs a chroot: {text}; run lab/build once as root, "
             "or allow user namespaces (sysctl kernel.unprivileged_userns_clone=1)"
         )
     raise LabError(f"{' '.join(arguments)} failed:\n{text[-3000:]}")

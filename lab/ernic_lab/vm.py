@@ -18,7 +18,8 @@ def main(arguments: list[str]) -> int:
     if not asked.no_nic:
         options.find_server(asked.server)  # tells before a long build does
     with cache.lock("use.lock", fcntl.LOCK_SH):
-        lab = build.ensure(asked.suite or recipe.suite(), [asked.flavour])
+        wanted = [asked.flavour, *(["uc"] if asked.uc else [])]
+        lab = build.ensure(asked.suite or recipe.suite(), wanted)
         chosen = accel.choose(asked, lab)
         network.prepare(asked)
         return execute(asked, lab, chosen)

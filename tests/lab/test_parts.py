@@ -6,6 +6,7 @@ import io
 import os
 import subprocess
 import sys
+import tarfile
 import tempfile
 import unittest
 from pathlib import Path
@@ -15,7 +16,8 @@ sys.dont_write_bytecode = True
 LAB = Path(__file__).resolve().parents[2] / "lab"
 sys.path.insert(0, str(LAB))
 
-from ernic_lab import cache, guest, kernel, machine, modules, options, runner, server  # noqa: E402
+from ernic_lab import cache, guest, kernel, machine, modules  # noqa: E402
+from ernic_lab import options, runner, server, uc  # noqa: E402
 from ernic_lab.barrier import Barriers  # noqa: E402
 from ernic_lab.cpio import Archive  # noqa: E402
 from ernic_lab.errors import LabError  # noqa: E402
@@ -46,6 +48,11 @@ class Arguments(unittest.TestCase):
     def test_text_that_looks_like_a_flag_is_a_value(self):
         asked = parse("--nic", "--verbose", "--qemu-arg", "-S", "--cmdline", "--", "--json", "-")
         self.assertEqual((asked.nic, asked.qemu_arg, asked.json), (["--verbose"], ["-S"], "-"))
+
+    def test_uc_is_for_the_labs_own_kernel(self):
+        self.assertTrue(parse("--uc").uc)
+        with self.assertRaises(SystemExit), mock.patch("sys.stderr"):
+            parse("--uc", "--kernel", __file__)
 
     def test_unbalanced_quote_is_refused(self):
         with self.assertRaises(SystemExit), mock.patch("sys.stderr"):
@@ -100,6 +107,21 @@ class Archives(unittest.TestCase):
                 ("a/link", 0o120777, b"b/one"),
             ],
         )
+
+    def test_disks_of_the_root_are_mounted_in_their_order(self):
+        for disks, wanted in ((0, None), (1, ["image"]), (3, ["image", "modules", "uc"])):
+            out = io.BytesIO()
+            archive = Archive(out)
+            machine.add_boot_files(archive, disks)
+            archive.close()
+            found = {name: content.decode() for name, _, content in self.entries(out.getvalue())}
+            if wanted is None:
+                self.assertNotIn("lab/fstab.disks", found)
+                continue
+            lines = found["lab/fstab.disks"].splitlines()
+            mounted = [line.split()[1] for line in lines]
+            self.assertEqual(mounted, [f"/{name}" for name in (*wanted, "layer")])
+            self.assertEqual("uc" in found, "uc" in wanted)
 
     def test_tree_is_copied_without_sockets(self):
         with tempfile.TemporaryDirectory() as top:
@@ -165,6 +187,46 @@ class Modules(unittest.TestCase):
     def test_directory_without_modules_is_an_error(self):
         with self.assertRaisesRegex(LabError, "--modules"):
             modules.find(self.top / "none")
+
+
+class Source(unittest.TestCase):
+    """The change to the driver's and the provider's source, which their authors may make void."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.top = Path(folder.name)
+
+    def changed(self, change, text):
+        path = self.top / change.file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        uc.apply(change, self.top)
+        return path.read_text()
+
+    def test_driver_and_provider_let_uc_pass(self):
+        text = self.changed(uc.DRIVER, "a->has_ah = t->kind == IB_QPT_RC;\n")
+        self.assertEqual(text, "a->has_ah = t->kind == IB_QPT_RC || t->kind == IB_QPT_UC;\n")
+        text = self.changed(uc.PROVIDER, "if (ex->qp_type == IBV_QPT_RC) {\n")
+        self.assertEqual(text, "if (ex->qp_type == IBV_QPT_RC || ex->qp_type == IBV_QPT_UC) {\n")
+
+    def test_source_that_has_moved_on_is_an_error(self):
+        once = "x->has_ah = y == IB_QPT_RC;\n"
+        for text in ("", once + once):
+            with self.assertRaisesRegex(LabError, "not once"):
+                self.changed(uc.DRIVER, text)
+
+    def test_tarball_is_unpacked_without_its_top_and_not_outside(self):
+        tarball = self.top / "x.orig.tar"
+        with tarfile.open(tarball, "w") as tar:
+            for name in ("x-1/a/b", "x-1/../../escaped"):
+                info = tarfile.TarInfo(name)
+                info.size = 1
+                tar.addfile(info, io.BytesIO(b"b"))
+        with self.assertRaisesRegex(LabError, "escaped"):
+            uc.unpack(tarball, self.top / "out")
+        self.assertEqual((self.top / "out/a/b").read_bytes(), b"b")
+        self.assertFalse((self.top / "escaped").exists())
 
 
 class Cache(unittest.TestCase):
