@@ -120,7 +120,8 @@ check_headers() {
 	files 'src/*.h' 'tests/*.h' 'bench/*.h' | while read -r file; do
 		echo "#include \"$ROOT/$file\"" |
 			gcc -std=gnu11 -D_GNU_SOURCE -Wall -Wextra -Werror -Isrc -I"$(dirname "$file")" \
-				-I. -Itests -fsyntax-only -x c - || echo "$file does not compile alone"
+				-I. -Itests -Itests/driver -Itests/unit/rdma -fsyntax-only -x c - ||
+			echo "$file does not compile alone"
 	done | grep . && return 1
 	return 0
 }
