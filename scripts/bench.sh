@@ -4,7 +4,7 @@
 #
 # usage: ./run bench GROUP [ARGUMENTS...]
 #
-#   GROUP        eth: the wire, the TAP and the guest's network
+#   GROUP        eth: the wire, the TAP and the guest's network; rdma: verbs
 #   ARGUMENTS    for the benchmark; `./run bench eth --help` tells them
 . "$(dirname "$0")/lib.sh"
 
