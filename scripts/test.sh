@@ -57,22 +57,24 @@ selection() {
 	[ -z "$fast" ] || printf '%s\n' -LE '^guest$'
 }
 
-# `full` takes longer to build, so only when a test asks for it.
-lab_flavour() {
+# What `lab/build` is to build: `full` and `--uc` take long, so only when a test asks for them.
+lab_parts() {
 	if grep -rqs -e '^# flavour: full' -e '--flavour full' "$ROOT/tests"; then
-		echo all
+		echo --flavour=all
 	else
-		echo tiny
+		echo --flavour=tiny
 	fi
+	if grep -rqs -e '^# lab: .*--uc' "$ROOT/tests"; then echo --uc; fi
 }
 
 # prepare_lab BUILD CTEST ARGUMENTS... - when there are guests among the selected tests.
 prepare_lab() {
-	local build=$1
+	local build=$1 parts
 	shift
 	ctest --test-dir "$ROOT/build/$build" -N "$@" -L '^guest$' | grep -q 'Total Tests: 0' && return 0
 	need lab
-	"$ROOT/lab/build" --flavour "$(lab_flavour)" || die "the lab could not be built"
+	mapfile -t parts < <(lab_parts)
+	"$ROOT/lab/build" "${parts[@]}" || die "the lab could not be built"
 }
 
 # run_tests PRESET [CTEST ARGUMENTS...] - the selected tests of a build that exists.

@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shows: UC queue pairs, which the stock driver and provider refuse and changed ones allow
+# flavour: full
 # vcpus: 4
 # timeout: 300
 # lab: --uc
-# file: lib/lib.sh
+# file: lib/lib.sh lib/pyverbs-run.py lib/pyverbs-skips
 # shellcheck source=lib/lib.sh
 . /lab/lib.sh
 # shellcheck source=/dev/null
@@ -35,4 +36,7 @@ both ib_write_lat -d "$RDMA" -x 1 -F -c UC -s 64 -n 200
 # What is of the other types works as ever with the changed driver.
 both ibv_rc_pingpong -d "$RDMA" -g 1 -n 100 -c
 both ibv_ud_pingpong -d "$RDMA" -g 1 -n 100
+# The suite's cases for UC apply now.
+sed '/^\[UC:/,/^$/d' /lab/pyverbs-skips >/tmp/skips
+python3 /lab/pyverbs-run.py --list /tmp/skips "$RDMA" '*_uc_*' || exit
 quiet_kernel

@@ -184,7 +184,8 @@ def report(judge, seconds, whole):
         if whole and not line.cases:
             print(f"note: the suite has no case for: {line}")
     for reason, cases in reasons.items():
-        print(f"{cases:4} do not apply: {reason}")
+        if cases:
+            print(f"{cases:4} do not apply: {reason}")
     print(
         f"pyverbs: {judge.passed} cases passed, {judge.excused} do not apply,"
         f" {len(judge.faults)} wrong, {seconds:.0f} s"
