@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct fabric_kind *const kinds[] = {&fabric_loopback, &fabric_none, &fabric_roce};
+static const struct fabric_kind *const kinds[] = {&fabric_loopback, &fabric_mesh, &fabric_none,
+                                                  &fabric_roce};
 
 static const struct fabric_kind *kind_by_name(const char *name, size_t length)
 {
@@ -23,7 +24,7 @@ int fabric_create(const struct fabric_place *place, const char *text, struct rdm
 	const struct fabric_kind *kind = kind_by_name(text, (size_t)(colon - text));
 
 	if (!kind) {
-		snprintf(error, size, "unknown fabric '%.*s' (fabrics: loopback, none, roce)",
+		snprintf(error, size, "unknown fabric '%.*s' (fabrics: loopback, tcp, none, roce)",
 		         (int)(colon - text), text);
 		return -EINVAL;
 	}

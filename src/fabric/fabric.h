@@ -19,16 +19,23 @@
 #include "net/net.h"
 #include "rdma/transport.h"
 
-/* What a fabric may stand on. Fabrics that stay in the process need neither. */
+/* What a fabric may stand on. Fabrics that stay in the process need nothing of it. */
 struct fabric_place {
 	struct loop *loop;
 	struct net_wire *wire;
+	uint8_t mac[6];            /* of the NIC */
+	const uint8_t (*gids)[16]; /* addresses that are ours before the guest has used them */
+	unsigned gid_count;
+	int mesh_wait_s; /* seconds that the start may wait for the manager; negative: it need not
+	                    be there */
 };
 
 /*
  * Makes a fabric from TEXT:
  *	loopback[:OPTION[,OPTION]...] mode=preserve|zeros|ones|increment|decrement|alternate|random
  *	                                what lands instead of the payload; md5: log a digest of each
+ *	tcp:manager:[ADDR:]PORT[,OPTION...], tcp:worker:HOST:PORT[,OPTION...]
+ *	                                the mesh; see mesh_options.c
  *	roce                            RoCEv2 packets on the wire
  *	none                            accepts nothing
  * Returns 0, -ENOMEM, or -EINVAL with a sentence of what is wrong in ERROR (SIZE bytes).

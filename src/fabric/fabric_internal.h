@@ -6,6 +6,7 @@
  *	fabric.c	from a description to a fabric
  *	local.c		destinations in this process, for every fabric that has any
  *	loopback.c	a fabric that has no others, and test patterns
+ *	mesh*.c		a fabric of several servers, over TCP
  *	none.c		a fabric that has none at all
  *	roce*.c		real packets on the emulated wire; see roce_internal.h
  *	md5.c		digests for loopback's log
@@ -50,7 +51,7 @@ struct fabric_kind {
 	const struct rdma_fabric_ops *ops;
 };
 
-extern const struct fabric_kind fabric_loopback, fabric_none, fabric_roce;
+extern const struct fabric_kind fabric_loopback, fabric_mesh, fabric_none, fabric_roce;
 
 /* ---- md5.c (RFC 1321) ---- */
 

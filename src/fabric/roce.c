@@ -106,7 +106,7 @@ static void qp_clear(struct roce_qp *rq)
 	rq->landing = 0;
 	rq->reply = ROCE_REPLY_NONE;
 	rq->gap_told = rq->gap_seen = rq->cnp_due = false;
-	rq->started = rq->waiting = false;
+	rq->started = rq->waiting = rq->recovering = false;
 	rq->fetched = 0;
 	roce_rate_reset(rq);
 }

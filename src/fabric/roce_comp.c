@@ -38,6 +38,8 @@ static void advance(struct roce_qp *rq, uint32_t psn)
 	rq->una = psn;
 	if (roce_psn_diff(psn, rq->next) > 0) /* sent before the last rewind */
 		rq->next = psn;
+	if (roce_psn_diff(psn, rq->recover) >= 0)
+		rq->recovering = false;
 }
 
 /* Everything before PSN is acknowledged. Returns false when a READ or atomic before it is not
@@ -240,7 +242,7 @@ void roce_receive_response(struct roce_rx *rx)
 		rdma_qp_progress(rq->qp);
 	if (rx->retry) /* after the progress, which starts the timer anew */
 		rdma_qp_retry(rq->qp);
-	if (rq->waiting && roce_in_flight(rq) < rq->window) {
+	if (rq->waiting && roce_may_send(rq) && roce_may_fetch(rq)) {
 		rq->waiting = false;
 		rdma_qp_resume(rq->qp);
 	}

@@ -67,6 +67,8 @@ struct roce_qp {
 	bool waiting; /* RDMA_TX_WAIT was said */
 	uint32_t una, next, newest;
 	uint32_t fetched; /* of una..next: PSNs of READ responses, which the window spares */
+	bool recovering;  /* what was out at a rewind, up to recover, is being sent again */
+	uint32_t recover;
 	uint32_t unasked; /* packets since the last that asked for an acknowledgement */
 	bool gap_seen;    /* a response was missing: at una = gap_una, before gap_psn */
 	uint32_t gap_una, gap_psn;
@@ -152,8 +154,9 @@ enum rdma_tx roce_transmit_packets(struct roce *roce, struct rdma_msg *msg, size
 /* Everything that is not acknowledged will be sent again. */
 void roce_requester_rewind(struct roce_qp *rq);
 
-/* Unacknowledged request packets that the network has to hold. */
-uint32_t roce_in_flight(const struct roce_qp *rq);
+/* Whether the next packet of a SEND or WRITE, or the next READ or atomic, may leave. */
+bool roce_may_send(const struct roce_qp *rq);
+bool roce_may_fetch(const struct roce_qp *rq);
 
 /* ---- roce_comp.c ---- */
 
@@ -192,6 +195,7 @@ uint32_t roce_newest_psn(const struct roce_qp *rq);
 
 void roce_rate_reset(struct roce_qp *rq);
 void roce_rate_acknowledged(struct roce_qp *rq, uint32_t packets);
+void roce_rate_lost(struct roce_qp *rq);     /* something has to be sent again */
 void roce_rate_marked(struct roce_qp *rq);   /* a packet came with a router's mark */
 void roce_rate_notified(struct roce_qp *rq); /* the peer saw ours marked */
 void roce_rate_send_cnp(struct roce_qp *rq);

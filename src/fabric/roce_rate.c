@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Congestion (spec rocev2 11). A packet that a router has marked makes its receiver tell the
- * sender, at most once in ROCE_CNP_NS and QP. The sender halves its window and grows it by one
- * packet for every window that is acknowledged, as TCP does: simple, and fair among its likes.
+ * sender, at most once in ROCE_CNP_NS and QP. The sender halves its window, as it does when it has
+ * to send again, and grows it by one packet for every window that is acknowledged, as TCP does:
+ * simple, and fair among its likes.
  */
 #include <string.h>
 
@@ -44,11 +45,16 @@ void roce_rate_marked(struct roce_qp *rq)
 	roce_qp_due(rq);
 }
 
+void roce_rate_lost(struct roce_qp *rq)
+{
+	rq->grown = 0;
+	rq->window = rq->window / 2 > ROCE_WINDOW_MIN ? rq->window / 2 : ROCE_WINDOW_MIN;
+}
+
 void roce_rate_notified(struct roce_qp *rq)
 {
 	counter_inc(&roce_rx_cnps);
-	rq->grown = 0;
-	rq->window = rq->window / 2 > ROCE_WINDOW_MIN ? rq->window / 2 : ROCE_WINDOW_MIN;
+	roce_rate_lost(rq);
 }
 
 void roce_rate_send_cnp(struct roce_qp *rq)

@@ -38,13 +38,24 @@ static bool fetches(const struct rdma_msg *msg)
 	return packets[msg->req.opcode].first == packets[msg->req.opcode].middle;
 }
 
-uint32_t roce_in_flight(const struct roce_qp *rq)
+/* The window holds what the network has to hold at once: request packets. */
+bool roce_may_send(const struct roce_qp *rq)
 {
-	return ((rq->next - rq->una) & ROCE_PSN_MASK) - rq->fetched;
+	return ((rq->next - rq->una) & ROCE_PSN_MASK) - rq->fetched < rq->window;
+}
+
+/* As many READs as the engine allows, but one at a time while lost ones are asked for again: a peer
+ * that is slow would else send all of their answers once more for every timeout. */
+bool roce_may_fetch(const struct roce_qp *rq)
+{
+	return !rq->recovering || rq->fetched == 0;
 }
 
 void roce_requester_rewind(struct roce_qp *rq)
 {
+	rq->recovering = rq->newest != rq->una;
+	rq->recover = rq->newest;
+	roce_rate_lost(rq);
 	rq->next = rq->una;
 	rq->fetched = 0;
 	rq->unasked = 0;
@@ -149,7 +160,7 @@ static enum rdma_tx send_payload(struct roce_qp *rq, struct rdma_msg *msg, size_
 	while ((index = msg->fabric_word - 1) < msg->req.packets) {
 		uint32_t size = size_of(msg, index, shift);
 
-		if (reliable && roce_in_flight(rq) >= rq->window) {
+		if (reliable && !roce_may_send(rq)) {
 			rq->waiting = true;
 			return RDMA_TX_WAIT;
 		}
@@ -175,6 +186,10 @@ static enum rdma_tx send_fetch(struct roce_qp *rq, struct rdma_msg *msg)
 	uint64_t offset = (uint64_t)skip << rdma_qp_attributes(msg->qp)->mtu_shift;
 	struct roce_fields fields;
 
+	if (!roce_may_fetch(rq)) {
+		rq->waiting = true;
+		return RDMA_TX_WAIT;
+	}
 	fill_fields(msg, &fields);
 	fields.opcode = packets[msg->req.opcode].only;
 	fields.solicited = false;

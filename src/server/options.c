@@ -331,6 +331,19 @@ static int check_together(const struct options *options, uint64_t mode_given,
 		        "--socket-mode %llo: an inherited --fd has its permissions already; "
 		        "remove it",
 		        (unsigned long long)options->socket_mode);
+	bool mesh = strncmp(options->backend, "tcp", 3) == 0;
+
+	if (options->gids.count > 0 && !mesh)
+		return error_set(
+		        error, -EINVAL,
+		        "--gid %s: is for a mesh; give --backend tcp:... too, or remove it",
+		        options->gids.item[0]);
+	if (options->mesh_wait != OPTION_NOT_GIVEN &&
+	    strncmp(options->backend, "tcp:worker", 10) != 0)
+		return error_set(
+		        error, -EINVAL,
+		        "--mesh-wait %llu: is for --backend tcp:worker:HOST:PORT; remove it",
+		        (unsigned long long)options->mesh_wait);
 	if (!fd && !options->socket_path && !prints_and_exits(options))
 		return error_set(error, -EINVAL,
 		                 "--socket: missing; give --socket PATH (or --fd N) for QEMU to "

@@ -33,7 +33,8 @@ struct options {
 	const char *backend; /* a description of fabric.h */
 	const char *tap;
 	struct option_mac mac;
-	struct option_list nic_profiles;
+	struct option_list nic_profiles, gids;
+	uint64_t mesh_wait; /* seconds */
 	uint64_t eth_queues, stats_interval_ms, busy_poll_us;
 	const char *stats_file, *control_path, *log_file;
 	unsigned log_level; /* enum log_level */

@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "server/profile.h"
 
-static const char *const backend_names[] = {"none", "loopback", "roce"};
+static const char *const backend_names[] = {"none", "loopback", "tcp", "roce"};
 
 #define SOCKET_PATH_MAX (sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1)
 #define PATH_BYTES_MAX  4000 /* of PATH_MAX, with room for the suffix of a temporary file */
@@ -59,9 +59,20 @@ const struct option_spec option_specs[] = {
          .man = "loopback connects the queue pairs of this NIC with each other. Its options, with "
                 "commas between them, are aids for tests: mode=preserve, zeros, ones, increment, "
                 "decrement, alternate or random says what lands in place of the payload, and md5 "
-                "logs a digest of each message. roce puts RoCEv2 packets on the "
+                "logs a digest of each message. tcp:manager:[ADDR:]PORT and tcp:worker:HOST:PORT "
+                "make several servers one fabric and one Ethernet, the mesh; behind a comma: "
+                "interval=MS of health checks, secret=FILE, tls=CERTIFICATE, key=FILE, ca=FILE. "
+                "Without a secret and TLS the manager listens on 127.0.0.1 unless ADDR says "
+                "otherwise. roce puts RoCEv2 packets on the "
                 "wire, to Soft-RoCE, RDMA cards and other servers behind --tap. none offers verbs "
                 "that reach nobody."},
+        {NETWORK, "gid", LIST(gids, 45), .placeholder = "ADDRESS",
+         .help = "an IP address to claim in the mesh at once; may be given more than once",
+         .man = "Addresses that the guest uses are claimed by themselves. Needs --backend tcp."},
+        {NETWORK, "mesh-wait", NUMBER(mesh_wait, 0, 86400), .placeholder = "S",
+         .help = "give up when a mesh's manager is not there within S seconds",
+         .man = "Without this option the server starts at once and looks for its manager as long "
+                "as it takes. Needs --backend tcp:worker."},
         {NETWORK, "tap", .letter = 'T', TEXT(tap, IFNAMSIZ - 1), .placeholder = "IF",
          .words = OPTION_WORDS_INTERFACE,
          .help = "existing TAP interface of the host to attach the NIC to",

@@ -19,6 +19,7 @@
  */
 #include "server/server.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -376,17 +377,40 @@ static void close_tap(struct server *server)
 
 /* ---- the fabric ---- */
 
+/* An IP address as a GID: IPv4 as ::ffff:a.b.c.d. */
+static int read_gid(const char *text, uint8_t gid[16], struct error_text *error)
+{
+	memset(gid, 0, 16);
+	gid[10] = gid[11] = 0xff;
+	if (inet_pton(AF_INET, text, gid + 12) == 1 || inet_pton(AF_INET6, text, gid) == 1)
+		return 0;
+	return error_set(error, -EINVAL,
+	                 "--gid %s: not an IP address; give one such as 192.168.200.11", text);
+}
+
 static int open_fabric(struct server *server, struct error_text *error)
 {
-	const char *text = server->options->backend;
-	char reason[160];
-	const struct fabric_place place = {.loop = server->loop, .wire = server->wire};
-	int failed = fabric_create(&place, text, &server->fabric, reason, sizeof(reason));
+	const struct options *options = server->options;
+	bool waits = options->mesh_wait != OPTION_NOT_GIVEN;
+	uint8_t gids[OPTIONS_LIST_MAX][16];
+	char reason[256];
+	struct fabric_place place = {.loop = server->loop,
+	                             .wire = server->wire,
+	                             .gids = (const uint8_t(*)[16])gids,
+	                             .gid_count = options->gids.count,
+	                             .mesh_wait_s = waits ? (int)options->mesh_wait : -1};
+	int failed = 0;
 
+	memcpy(place.mac, server->mac, sizeof(place.mac));
+	for (unsigned i = 0; i < options->gids.count && !failed; i++)
+		failed = read_gid(options->gids.item[i], gids[i], error);
+	if (failed)
+		return failed;
+	failed = fabric_create(&place, options->backend, &server->fabric, reason, sizeof(reason));
 	if (failed == -ENOMEM)
 		return error_set(error, failed, "the fabric cannot be made: out of memory");
 	if (failed)
-		return error_set(error, failed, "--backend %s: %s", text, reason);
+		return error_set(error, failed, "--backend %s: %s", options->backend, reason);
 	return 0;
 }
 

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Who is in a mesh: ids, GIDs, restarts, losses. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/counter.h"
+#include "mesh_rig.h"
+
+/* The node's guest uses its IPv4 address. */
+static void use_gid(struct node *node, uint8_t ip)
+{
+	uint8_t gid[16];
+
+	rig_gid(ip, gid);
+	mesh_claim_own(node->mesh, gid);
+}
+
+static void claims(void **state)
+{
+	struct loop *loop = rig_loop();
+	uint16_t port = rig_port();
+	struct node *manager = node_manager(loop, port, 1);
+	struct node *b = node_worker(loop, port, 2), *c = node_worker(loop, port, 3);
+
+	(void)state;
+	rig_wait_nodes(b, 3);
+	rig_wait_nodes(c, 3);
+	assert_true(rig_resolves(b, 3, NULL));
+	use_gid(manager, 1);
+	use_gid(b, 2);
+	use_gid(c, 3);
+	RIG_WAIT(loop, rig_resolves(b, 1, manager) && rig_resolves(b, 3, c) &&
+	                       rig_resolves(c, 2, b) && rig_resolves(manager, 3, c));
+	/* two claim it: it leads to neither, anywhere */
+	use_gid(b, 9);
+	RIG_WAIT(loop, rig_resolves(c, 9, b));
+	use_gid(c, 9);
+	RIG_WAIT(loop, rig_resolves(manager, 9, NULL) && rig_resolves(b, 9, NULL) &&
+	                       rig_resolves(c, 9, NULL));
+	/* until one of them leaves */
+	node_free(b);
+	RIG_WAIT(loop, rig_resolves(manager, 9, c) && rig_resolves(manager, 2, NULL));
+	node_free(c);
+	node_free(manager);
+	loop_destroy(loop);
+}
+
+/* A worker that is restarted is a new node, and its GIDs go with it. */
+static void worker_restarts(void **state)
+{
+	struct loop *loop = rig_loop();
+	uint16_t port = rig_port();
+	struct node *manager = node_manager(loop, port, 1);
+	struct node *b = node_worker(loop, port, 2), *c = node_worker(loop, port, 3);
+
+	(void)state;
+	use_gid(b, 2);
+	rig_wait_nodes(b, 3);
+	RIG_WAIT(loop, rig_resolves(c, 2, b));
+	uint32_t id = b->mesh->id;
+
+	node_free(b);
+	b = node_worker(loop, port, 2);
+	use_gid(b, 2);
+	RIG_WAIT(loop, b->mesh->registered && rig_resolves(c, 2, b) && rig_resolves(manager, 2, b));
+	assert_int_not_equal(b->mesh->id, id);
+	node_free(c);
+	node_free(b);
+	node_free(manager);
+	loop_destroy(loop);
+}
+
+/* A worker that loses its manager comes back under its id, with its claims. */
+static void connection_lost(void **state)
+{
+	struct loop *loop = rig_loop();
+	uint16_t port = rig_port();
+	struct node *manager = node_manager(loop, port, 1);
+	struct node *b = node_worker(loop, port, 2), *c = node_worker(loop, port, 3);
+
+	(void)state;
+	use_gid(b, 2);
+	rig_wait_nodes(b, 3);
+	RIG_WAIT(loop, rig_resolves(c, 2, b));
+	uint32_t id = b->mesh->id;
+
+	mesh_conn_close(b->mesh->manager_conn, "test");
+	RIG_WAIT(loop, rig_resolves(c, 2, NULL));
+	RIG_WAIT(loop, b->mesh->registered && rig_resolves(c, 2, b));
+	assert_int_equal(b->mesh->id, id);
+	node_free(c);
+	node_free(b);
+	node_free(manager);
+	loop_destroy(loop);
+}
+
+/* A manager that is restarted learns its mesh again from its workers. */
+static void manager_restarts(void **state)
+{
+	struct loop *loop = rig_loop();
+	uint16_t port = rig_port();
+	struct node *manager = node_manager(loop, port, 1);
+	struct node *b = node_worker(loop, port, 2), *c = node_worker(loop, port, 3);
+
+	(void)state;
+	use_gid(b, 2);
+	use_gid(c, 3);
+	RIG_WAIT(loop, rig_resolves(b, 3, c) && rig_resolves(c, 2, b));
+	uint32_t id_b = b->mesh->id, id_c = c->mesh->id;
+
+	node_free(manager);
+	RIG_WAIT(loop, !b->mesh->registered && !c->mesh->registered);
+	assert_true(rig_resolves(b, 3, c)); /* they still know each other */
+	manager = node_manager(loop, port, 1);
+	use_gid(manager, 1);
+	rig_wait_nodes(manager, 3);
+	RIG_WAIT(loop, rig_resolves(manager, 2, b) && rig_resolves(manager, 3, c) &&
+	                       rig_resolves(b, 1, manager) && rig_resolves(b, 3, c));
+	assert_int_equal(b->mesh->id, id_b);
+	assert_int_equal(c->mesh->id, id_c);
+	/* a node that does not come back stops counting */
+	node_free(manager);
+	RIG_WAIT(loop, !b->mesh->registered && !c->mesh->registered);
+	node_free(c);
+	manager = node_manager(loop, port, 1);
+	RIG_WAIT(loop, b->mesh->registered && rig_resolves(b, 3, NULL));
+	node_free(b);
+	node_free(manager);
+	loop_destroy(loop);
+}
+
+/* A worker whose id was taken meanwhile asks for a new one by itself. */
+static void id_gone(void **state)
+{
+	struct loop *loop = rig_loop();
+	uint16_t port = rig_port();
+	struct node *manager = node_manager(loop, port, 1);
+	struct node *b = node_worker(loop, port, 2);
+
+	(void)state;
+	use_gid(b, 2);
+	rig_wait_nodes(b, 2);
+	node_free(manager);
+	RIG_WAIT(loop, !b->mesh->registered);
+	b->mesh->reconnect_ns = 1000 * NS_PER_MS;
+	loop_arm(loop, &b->mesh->reconnect, loop_now(loop) + 1000 * NS_PER_MS);
+	manager = node_manager(loop, port, 1);
+	struct node *c = node_worker(loop, port, 3); /* gets the id of b */
+
+	rig_wait_nodes(c, 2);
+	assert_int_equal(c->mesh->id, b->mesh->id);
+	RIG_WAIT(loop, b->mesh->registered && rig_resolves(c, 2, b));
+	assert_int_not_equal(c->mesh->id, b->mesh->id);
+	node_free(c);
+	node_free(b);
+	node_free(manager);
+	loop_destroy(loop);
+}
+
+/* A worker waits for a manager that is not there yet. */
+static void manager_late(void **state)
+{
+	struct loop *loop = rig_loop();
+	uint16_t port = rig_port();
+	struct node *b = node_worker(loop, port, 2);
+
+	(void)state;
+	rig_pass(loop, 50);
+	assert_false(b->mesh->registered);
+	struct node *manager = node_manager(loop, port, 1);
+
+	rig_wait_nodes(b, 2);
+	node_free(b);
+	node_free(manager);
+	loop_destroy(loop);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(claims),          cmocka_unit_test(worker_restarts),
+	        cmocka_unit_test(connection_lost), cmocka_unit_test(manager_restarts),
+	        cmocka_unit_test(id_gone),         cmocka_unit_test(manager_late),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
