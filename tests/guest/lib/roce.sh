@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash
+# What guest tests of RoCEv2 between two guests share; sourced as /lab/roce.sh, after lib.sh. The
+# guest has brought up its end: RDMA device $RDMA on network interface $DEV.
+
+ME=192.168.200.$((10 + GUEST)) OTHER=192.168.200.$((13 - GUEST))
+LIMIT=90 # seconds that a program may take
+STEP=0
+
+# gid_of ADDRESS-PATTERN: the index of the GID that matches.
+gid_of() {
+    local index
+    for index in 0 1 2 3 4 5; do
+        grep -qE "$1" "/sys/class/infiniband/$RDMA/ports/1/gids/$index" 2>/dev/null &&
+            echo $index && return
+    done
+    fail "no GID like $1: $(cat "/sys/class/infiniband/$RDMA/ports/1/gids/"[0-5])"
+}
+
+# shellcheck disable=SC2034  # used by tests
+roce_begin() {
+    GID4=$(gid_of "ffff:c0a8") || fail "$GID4"
+    GIDLL=$(gid_of "^fe80") || fail "$GIDLL"
+    barrier begin || exit
+    wait_for 10 answers "$OTHER" || fail "no answer from the other guest"
+}
+
+# mtu BYTES: of both ends.
+mtu() {
+    ip link set "$DEV" mtu "$1" || fail "MTU $1"
+    barrier "mtu-$1" || exit
+}
+
+listens() {
+    local port
+    printf -v port '%04X' 18515
+    cat /proc/net/tcp /proc/net/tcp6 | grep -q ":$port 0*:0000 0A"
+}
+
+cm_listens() {
+    rdma resource show cm_id 2>/dev/null | grep -qE 'state LISTEN|ps UDP'
+}
+
+# between SERVER READY PROGRAM... [-- CLIENT-WORDS...]: guest SERVER serves, the other is the
+# client; words behind -- are the client's only, and without any the server's address is appended.
+between() {
+    local server=$1 ready=$2 words=() client=() begin=${EPOCHREALTIME/./}
+    shift 2
+    while [ $# -gt 0 ] && [ "$1" != -- ]; do words+=("$1") && shift; done
+    [ $# -gt 0 ] && shift && client=("$@")
+    STEP=$((STEP + 1))
+    if [ "$GUEST" = "$server" ]; then
+        timeout $LIMIT "${words[@]}" </dev/null >/tmp/out 2>&1 &
+        wait_for 20 "$ready" || fail "${words[*]}: does not listen: $(tail -n 5 /tmp/out)"
+        barrier "serve-$STEP" || exit
+        wait $! || fail "server ${words[*]}: status $?: $(tail -n 8 /tmp/out)"
+    else
+        [ ${#client[@]} -gt 0 ] || client=("${words[@]}" "$OTHER")
+        barrier "serve-$STEP" || exit
+        timeout $LIMIT "${client[@]}" </dev/null >/tmp/out 2>&1 ||
+            fail "client ${client[*]}: status $?: $(tail -n 8 /tmp/out)"
+        ok "${client[*]} ($(((${EPOCHREALTIME/./} - begin) / 1000)) ms)"
+    fi
+    barrier "done-$STEP" || exit
+}
+
+# each PROGRAM...: a pingpong or perftest program, either guest serving once.
+each() {
+    between 1 listens "$@"
+    between 2 listens "$@"
+}
+
+# cm_each PROGRAM SERVER-WORDS -- CLIENT-WORDS: of rdmacm-utils; %s is the server's address.
+rping_each() {
+    local server address
+    for server in 1 2; do
+        address=192.168.200.$((10 + server))
+        between $server cm_listens rping -s -a $address "$@" -- rping -c -a $address "$@"
+    done
+}
+
+# perf PROGRAM...: perftest over both directions, with the GID of IPv4.
+perf() {
+    each "$1" -d "$RDMA" -x "$GID4" -F "${@:2}"
+}
+
+# What RoCEv2 has to do between two guests, in an order that tells most first.
+roce_all() {
+    each ibv_rc_pingpong -d "$RDMA" -g "$GID4" -n 50 -e -c
+    each ibv_rc_pingpong -d "$RDMA" -g "$GIDLL" -n 20 -e -c
+    each ibv_ud_pingpong -d "$RDMA" -g "$GID4" -n 20 -e -s 1000
+    rping_each -C 20 -S 4096 -V
+    perf ib_write_bw -s 65536 -n 100 -m 1024
+    perf ib_read_bw -s 65536 -n 50 -m 1024
+    perf ib_send_bw -s 65536 -n 100 -m 1024
+    perf ib_send_bw -c UD -s 1024 -n 100
+    mtu 9000
+    each ibv_rc_pingpong -d "$RDMA" -g "$GID4" -m 4096 -n 50 -s 65536 -e -c
+    rping_each -C 20 -S 60000 -V
+    perf ib_write_bw -s 65536 -n 200 -m 4096
+    perf ib_read_bw -s 65536 -n 100 -m 4096
+    perf ib_send_bw -s 65536 -n 200 -m 4096
+    perf ib_send_bw -c UD -s 4096 -n 100
+    perf ib_atomic_bw -A FETCH_AND_ADD -n 100 -m 4096
+}
