@@ -209,10 +209,10 @@ static double run_load(struct rig *rig, const struct load *load, double seconds)
 {
 	struct rdma_send send = {.op = load->op, .num_sge = 1, .rkey = rig->dst.key};
 	struct rdma_qp *qp = rig->qp[0];
-	double start = bench_now(), end;
+	double start = bench_now();
 	uint64_t posted = 0;
 
-	while ((end = bench_now()) < start + seconds) {
+	while (bench_now() < start + seconds) {
 		unsigned received = rig->receiver ? take(rig->recv_cq) : 0;
 
 		if (rig->receiver && (posted == 0 || received))
@@ -232,7 +232,8 @@ static double run_load(struct rig *rig, const struct load *load, double seconds)
 		posted += load->batch;
 	}
 	posted -= outstanding(qp);
-	end = bench_now();
+	double end = bench_now();
+
 	while (outstanding(qp)) {
 		if (rig->receiver && take(rig->recv_cq))
 			refill(rig, load);

@@ -231,7 +231,7 @@ struct mesh_node {
 	struct mesh_conn *conn; /* to send on */
 	uint64_t call_after_ns; /* no new call before */
 	unsigned gid_count;
-	LIST_HEAD(, mesh_gid) gids;
+	LIST_HEAD(mesh_gids, mesh_gid) gids;
 	uint64_t changed_ns;   /* its state */
 	uint64_t suspected_ns; /* another claims its GID: to be heard of since then; 0: not */
 	bool unconfirmed;      /* of an earlier manager: the present one has not named it */

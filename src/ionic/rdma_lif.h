@@ -110,7 +110,7 @@ struct ionic_eq {
 	uint64_t base;
 	uint8_t depth_log2;
 	uint32_t prod;
-	TAILQ_HEAD(, ionic_event_source) pending;
+	TAILQ_HEAD(ionic_event_sources, ionic_event_source) pending;
 	uint64_t written, deferred;
 };
 

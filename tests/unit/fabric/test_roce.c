@@ -93,18 +93,19 @@ static void test_send(struct pair *p, size_t size, enum rdma_opcode opcode)
 {
 	struct rdma_wr wr = wr_send(opcode, sge_of(&p->ma, 5, size));
 	const struct rdma_wc *wc;
-	uint32_t key = 0;
+	uint32_t key = p->b->nic->next_mr << 8;
 
 	if (opcode == RDMA_SEND_IMM)
 		memcpy(&wr.imm, "\1\2\3\4", 4);
 	if (opcode == RDMA_SEND_INV) {
-		struct rdma_mr_config config = {.key = (key = p->b->nic->next_mr++ << 8),
+		struct rdma_mr_config config = {.key = key,
 		                                .pd = PD,
 		                                .length = 8,
 		                                .dma_addr = nic_dma(p->b->nic, 64, 64),
 		                                .page_count = 1,
 		                                .flags = RDMA_ACCESS_REMOTE_READ | RDMA_MR_INV};
 
+		p->b->nic->next_mr++;
 		assert_int_equal(rdma_mr_create(p->b->nic->dev, &config), 0);
 		wr.inv_key = key;
 	}

@@ -36,15 +36,14 @@ static struct rdma_fabric *make_fabric(struct loop *loop)
 	return fabric;
 }
 
-int rig_command(struct rdma_rig *rig, uint8_t opcode, uint32_t id, uint32_t cid, unsigned depth,
-                unsigned stride, uint64_t addr)
+int rig_execute(struct rdma_rig *rig, const struct rig_command *command)
 {
-	const union ionic_cmd cmd = {.rdma_queue = {.opcode = opcode,
-	                                            .qid_ver = le32_make(id),
-	                                            .cid = le32_make(cid),
-	                                            .depth_log2 = (uint8_t)depth,
-	                                            .stride_log2 = (uint8_t)stride,
-	                                            .dma_addr = le64_make(addr)}};
+	const union ionic_cmd cmd = {.rdma_queue = {.opcode = (uint8_t)command->opcode,
+	                                            .qid_ver = le32_make(command->id),
+	                                            .cid = le32_make(command->cid),
+	                                            .depth_log2 = (uint8_t)command->depth,
+	                                            .stride_log2 = (uint8_t)command->stride,
+	                                            .dma_addr = le64_make(command->addr)}};
 
 	return fake_admin(&rig->guest, &cmd, NULL);
 }

@@ -66,8 +66,16 @@ void rig_create(struct rdma_rig *rig);
 void rig_destroy(struct rdma_rig *rig);
 
 /* Steps of bring-up, for those who want to begin themselves. */
-int rig_command(struct rdma_rig *rig, uint8_t opcode, uint32_t id, uint32_t cid, unsigned depth,
-                unsigned stride, uint64_t addr); /* opcodes 50 to 53 */
+struct rig_command {
+	unsigned opcode; /* 50 to 53 */
+	uint32_t id, cid;
+	unsigned depth, stride; /* log2 */
+	uint64_t addr;
+};
+int rig_execute(struct rdma_rig *rig, const struct rig_command *command);
+
+/* rig_command(&rig, opcode, id, cid, depth, stride, addr) */
+#define rig_command(rig, ...) rig_execute(rig, &(const struct rig_command){__VA_ARGS__})
 void rig_bring_up(struct rdma_rig *rig);
 
 /* Posts LEN bytes of body in as many strides as they take, rings, and runs. Returns the status of
