@@ -193,8 +193,10 @@ void mesh_node_forget(struct mesh *mesh, struct mesh_node *node)
 	if (conn->node == node)
 		conn->node = NULL;
 	mesh_eth_forget(mesh, node);
-	while (!LIST_EMPTY(&node->gids))
-		gid_drop(mesh, LIST_FIRST(&node->gids));
+	for (struct mesh_gid *gid = LIST_FIRST(&node->gids), *next; gid; gid = next) {
+		next = LIST_NEXT(gid, of_node);
+		gid_drop(mesh, gid);
+	}
 	node_unlink(mesh, node);
 	LIST_REMOVE(node, entry);
 	mesh->node_count--;

@@ -285,9 +285,9 @@ static bool answers(const struct sockaddr_storage *address)
 
 	if (fd < 0)
 		return false;
-	connect(fd, (const struct sockaddr *)address, sizeof(*address));
-	poll(&wait, 1, TRY_MS);
-	if (wait.revents & POLLOUT)
+	if ((connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 ||
+	     errno == EINPROGRESS) &&
+	    poll(&wait, 1, TRY_MS) == 1 && (wait.revents & POLLOUT))
 		getsockopt(fd, SOL_SOCKET, SO_ERROR, &failed, &size);
 	close(fd);
 	return failed == 0;

@@ -295,8 +295,9 @@ static double write_speed(struct bench_qp *qp, uint32_t size, unsigned rounds, u
 	qp->wr.remote.va = key == 1 ? BIG_BUFFER : 0;
 	qp->wr.remote.rkey = key << 8;
 	start = now();
-	run(qp, 1, batch, rounds / batch);
-	return (double)size * (rounds / batch * batch) / (now() - start) / 1e9;
+	rounds /= batch;
+	run(qp, 1, batch, rounds);
+	return (double)size * batch * rounds / (now() - start) / 1e9;
 }
 
 static void bandwidth(struct bench_qp *qp, uint32_t scattered)
