@@ -259,7 +259,7 @@ struct mesh {
 
 	struct mesh_node *self;
 	struct mesh_node *node_table[MESH_HASH];
-	LIST_HEAD(, mesh_node) nodes;
+	LIST_HEAD(mesh_nodes, mesh_node) nodes;
 	unsigned node_count;
 	struct mesh_gid *gid_table[MESH_HASH];
 	uint32_t next_id;

@@ -141,7 +141,7 @@ struct ionic_cq {
 	bool armed, armed_solicited;
 	bool failed; /* overflowed, or its ring is out of reach: nothing is written any more */
 	struct ionic_event_source events;
-	LIST_HEAD(, ionic_wq) users;
+	LIST_HEAD(ionic_wq_list, ionic_wq) users;
 	bool is_admin; /* an admin queue completes here */
 };
 
@@ -265,8 +265,8 @@ struct ionic_rdma {
 	struct ionic_eq eqs[IONIC_RDMA_EQS_MAX];
 	struct ionic_aq aqs[IONIC_RDMA_AQS];
 	struct ionic_cq **cqs; /* by id */
-	TAILQ_HEAD(, ionic_cq) all_cqs;
-	TAILQ_HEAD(, ionic_qp) all_qps;
+	TAILQ_HEAD(ionic_cq_list, ionic_cq) all_cqs;
+	TAILQ_HEAD(ionic_qp_list, ionic_qp) all_qps;
 	uint32_t eqs_pending; /* bit n: EQ n has something to write */
 	bool eqs_deferred;    /* ... and one of them waits for the driver */
 	unsigned in_memory;   /* accesses of guest memory that have not returned */

@@ -74,5 +74,5 @@ else
     grep receiver /tmp/out
     ok iperf3
 fi
-barrier done || exit
+barrier "done" || exit
 quiet_kernel

@@ -3,6 +3,7 @@
 # What guest tests of RoCEv2 between two guests share; sourced as /lab/roce.sh, after lib.sh. The
 # guest has brought up its end: RDMA device $RDMA on network interface $DEV.
 
+# shellcheck disable=SC2034 # for those who source this
 ME=192.168.200.$((10 + GUEST)) OTHER=192.168.200.$((13 - GUEST))
 LIMIT=90 # seconds that a program may take
 STEP=0

@@ -171,12 +171,12 @@ static void mixed_streams(void **state)
 		bool read = test_random(&random) % 3 == 0;
 		struct rdma_wr to = wr_rdma(read ? RDMA_READ : RDMA_WRITE, sge_of(&here, 0, size),
 		                            there.va, there.key);
-		struct rdma_wr fro = wr_rdma(read ? RDMA_WRITE : RDMA_READ, sge_of(&there, 0, size),
-		                             here.va, here.key);
+		struct rdma_wr back = wr_rdma(read ? RDMA_WRITE : RDMA_READ,
+		                              sge_of(&there, 0, size), here.va, here.key);
 
-		to.wr_id = fro.wr_id = (uint64_t)i;
+		to.wr_id = back.wr_id = (uint64_t)i;
 		qp_post_send(pair->qa, &to);
-		qp_post_send(pair->qb, &fro);
+		qp_post_send(pair->qb, &back);
 	}
 	for (uint64_t i = 0; i < COUNT; i++) {
 		assert_int_equal(qp_expect_send(pair->qa, RDMA_OK)->wr_id, i);
