@@ -122,7 +122,10 @@ static bool asks_for_ack(struct roce_qp *rq, const struct rdma_msg *msg, uint32_
 {
 	if (msg->req.transport != RDMA_QP_RC)
 		return false;
-	if (index + 1 < msg->req.packets && ++rq->unasked < ROCE_ACK_EVERY)
+	uint32_t every = rq->window / 2 < ROCE_ACK_EVERY ? rq->window / 2 : ROCE_ACK_EVERY;
+
+	/* twice in a window at least, or a small one would fill up with nobody being asked */
+	if (index + 1 < msg->req.packets && ++rq->unasked < every)
 		return false;
 	rq->unasked = 0;
 	return true;

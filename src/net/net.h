@@ -81,6 +81,8 @@ enum net_offload {
 	NET_OFFLOAD_ALL = 15,
 };
 
+struct net_fault_config;
+struct net_pcap;
 struct net_wire;
 struct net_port;
 
@@ -129,6 +131,17 @@ void net_wire_destroy(struct net_wire *wire);
 /* Attaches a port with name, ops and offloads set. Returns 0, or -ENOSPC beyond 8 ports. */
 int net_wire_attach(struct net_wire *wire, struct net_port *port);
 void net_wire_detach(struct net_port *port); /* idempotent */
+
+/* Sets the faults of the wire (net/fault.h). LOOP stays the same in all calls. Returns 0 or
+ * -ENOMEM.
+ */
+int net_wire_set_faults(struct net_wire *wire, struct loop *loop,
+                        const struct net_fault_config *config);
+const struct net_fault_config *net_wire_faults(const struct net_wire *wire); /* NULL: never set */
+
+/* Writes all frames that port "guest" sends and gets to PCAP (net/pcap.h), which stays the
+ * caller's; NULL ends that. */
+void net_wire_capture(struct net_wire *wire, struct net_pcap *pcap);
 
 /* Shares the port called sharer->port_name of WIRE, which may be attached later or again. Returns
  * 0, or -ENOSPC beyond 2 sharers. */

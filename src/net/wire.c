@@ -21,7 +21,7 @@
  * never written. All of this is on the stack, because a port may answer with a frame of its own
  * while it is being delivered to; how deep that may go is bounded.
  *
- *	send -> check notes -> learn, choose ports -> [cut] -> [tag] -> [sum] -> deliver
+ *	send -> check notes -> [faults] -> learn, choose ports -> [cut] -> [tag] -> [sum] -> deliver
  *
  * Not done: queues. A port that has no room drops, and says so to the sender.
  */
@@ -34,7 +34,9 @@
 
 #include "base/counter.h"
 #include "base/iov.h"
+#include "net/fault.h"
 #include "net/net_internal.h"
+#include "net/pcap.h"
 
 COUNTER(net_wire_discarded, "frames sent while no other port was on the wire");
 COUNTER(net_wire_flooded, "frames given to several ports, as no single one was known for them");
@@ -63,6 +65,9 @@ struct net_wire {
 	struct net_port *ports[WIRE_PORTS];
 	unsigned port_count;
 	struct net_sharer *sharers[WIRE_SHARERS];
+	struct net_fault *fault;                       /* NULL: never set */
+	struct net_pcap *pcap;                         /* or NULL */
+	int guest;                                     /* port index, or NOBODY */
 	unsigned depth;                                /* of deliveries that are under way */
 	struct station stations[WIRE_SETS][WIRE_WAYS]; /* the one learned last comes first */
 };
@@ -73,6 +78,7 @@ int net_wire_create(struct net_wire **out)
 
 	if (!wire)
 		return -ENOMEM;
+	wire->guest = NOBODY;
 	for (unsigned set = 0; set < WIRE_SETS; set++)
 		for (unsigned way = 0; way < WIRE_WAYS; way++)
 			wire->stations[set][way].port = NOBODY;
@@ -85,6 +91,7 @@ void net_wire_destroy(struct net_wire *wire)
 	if (!wire)
 		return;
 	assert(wire->port_count == 0 && !wire->sharers[0] && !wire->sharers[1]);
+	net_fault_destroy(wire->fault);
 	free(wire);
 }
 
@@ -165,6 +172,8 @@ int net_wire_attach(struct net_wire *wire, struct net_port *port)
 		wire->port_count++;
 		port->wire = wire;
 		port->index = i;
+		if (strcmp(port->name, "guest") == 0)
+			wire->guest = (int)i;
 		join_sharers(wire);
 		tell_peers(wire, port);
 		return 0;
@@ -190,6 +199,10 @@ void net_wire_detach(struct net_port *port)
 	wire->ports[port->index] = NULL;
 	wire->port_count--;
 	port->wire = NULL;
+	if (wire->guest == (int)port->index)
+		wire->guest = NOBODY;
+	if (wire->fault)
+		net_fault_forget(wire->fault, port);
 	part_sharer(port->sharer);
 	forget_port(wire, port->index);
 	tell_peers(wire, port);
@@ -492,20 +505,17 @@ static bool frame_valid(const struct net_frame *frame)
 	return false;
 }
 
-int net_wire_send(struct net_port *port, const struct net_frame *frame)
+/* The frame has come through whatever the wire does to frames. */
+static int pass(struct net_port *port, const struct net_frame *frame)
 {
 	struct net_wire *wire = port->wire;
 
-	if (!frame_valid(frame))
-		return -EBADMSG;
-	if (!wire || wire->port_count < 2) {
-		counter_inc(&net_wire_discarded);
-		return 0;
-	}
 	if (wire->depth == WIRE_DEPTH_MAX) {
 		counter_inc(&net_wire_too_deep);
 		return -ENOBUFS;
 	}
+	if (wire->pcap && wire->guest != (int)port->index)
+		net_pcap_frame(wire->pcap, frame, true);
 	wire->depth++;
 	int result = forward(wire, port->index, frame);
 
@@ -513,12 +523,50 @@ int net_wire_send(struct net_port *port, const struct net_frame *frame)
 	return result;
 }
 
+int net_wire_send(struct net_port *port, const struct net_frame *frame)
+{
+	struct net_wire *wire = port->wire;
+
+	if (!frame_valid(frame))
+		return -EBADMSG;
+	if (wire && wire->pcap && wire->guest == (int)port->index)
+		net_pcap_frame(wire->pcap, frame, false);
+	if (!wire || wire->port_count < 2) {
+		counter_inc(&net_wire_discarded);
+		return 0;
+	}
+	if (wire->fault && net_fault_active(wire->fault))
+		return net_fault_send(wire->fault, port, frame);
+	return pass(port, frame);
+}
+
+int net_wire_set_faults(struct net_wire *wire, struct loop *loop,
+                        const struct net_fault_config *config)
+{
+	int error = wire->fault ? 0 : net_fault_create(loop, pass, &wire->fault);
+
+	if (!error)
+		net_fault_set(wire->fault, config);
+	return error;
+}
+
+const struct net_fault_config *net_wire_faults(const struct net_wire *wire)
+{
+	return wire->fault ? net_fault_get(wire->fault) : NULL;
+}
+
+void net_wire_capture(struct net_wire *wire, struct net_pcap *pcap)
+{
+	wire->pcap = pcap;
+}
+
 /* The other end of a cable that takes frames by the dozen, or NULL. */
 static struct net_port *many_taker(const struct net_port *port)
 {
 	struct net_wire *wire = port->wire;
 
-	if (!wire || wire->port_count != 2 || wire->depth == WIRE_DEPTH_MAX)
+	if (!wire || wire->port_count != 2 || wire->depth == WIRE_DEPTH_MAX || wire->pcap ||
+	    (wire->fault && net_fault_active(wire->fault)))
 		return NULL;
 	for (unsigned i = 0; i < WIRE_PORTS; i++) {
 		struct net_port *other = wire->ports[i];

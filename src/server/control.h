@@ -39,13 +39,14 @@ struct json_object *control_refuse(const char *problem, const char *remedy);
 
 /* ---- the table, for help and manual ---- */
 
-enum control_type { CONTROL_BOOL, CONTROL_CHOICE };
+enum control_type { CONTROL_BOOL, CONTROL_CHOICE, CONTROL_TEXT };
 
 struct control_argument {
 	const char *name;
 	enum control_type type;
 	const char *const *choices;
 	unsigned choice_count;
+	const char *example; /* of a text */
 };
 
 struct control_command {
@@ -54,6 +55,10 @@ struct control_command {
 	bool required;
 	/* Does it and adds to ANSWER. VALUE: the bool or the index of the choice, -1 not given. */
 	void (*run)(struct server *server, int value, struct json_object *answer);
+	/* Instead, for a text (NULL: not given): does it and adds to ANSWER; returns NULL, or an
+	 * answer that says why not. */
+	struct json_object *(*run_text)(struct server *server, const char *text,
+	                                struct json_object *answer);
 	const char *help;
 };
 

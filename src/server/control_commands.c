@@ -12,6 +12,7 @@
 #include "base/bytes.h"
 #include "base/counter.h"
 #include "base/log.h"
+#include "net/fault.h"
 #include "server/report.h"
 #include "server/server.h"
 
@@ -135,9 +136,49 @@ static void run_log(struct server *server, int value, struct json_object *answer
 	add_text(answer, "level", log_level_names[log_get_level()]);
 }
 
+static struct json_object *run_fault(struct server *server, const char *text,
+                                     struct json_object *answer)
+{
+	struct net_fault_config config;
+	const struct net_fault_config *current;
+	char reason[200];
+
+	if (text) {
+		if (net_fault_parse(text, &config, reason, sizeof(reason)))
+			return control_refuse("fault: \"set\" has a value it may not have", reason);
+		if (net_wire_set_faults(server->wire, server->loop, &config))
+			return control_refuse("fault: out of memory", "try again");
+		log_info("control: fault %s", text);
+	}
+	current = net_wire_faults(server->wire);
+	snprintf(reason, sizeof(reason), "off");
+	if (current)
+		net_fault_format(current, reason, sizeof(reason));
+	add_text(answer, "faults", reason);
+	return NULL;
+}
+
+static struct json_object *run_capture(struct server *server, const char *text,
+                                       struct json_object *answer)
+{
+	char problem[160];
+	int failed = text ? server_capture(server, strcmp(text, "off") ? text : NULL) : 0;
+
+	if (failed) {
+		snprintf(problem, sizeof(problem), "capture: %.100s cannot be written (%s)", text,
+		         strerror(-failed));
+		return control_refuse(problem,
+		                      "give a path in a folder that the server can write to");
+	}
+	if (text)
+		log_info("control: capture %s", text);
+	add_bool(answer, "capturing", server->pcap != NULL);
+	return NULL;
+}
+
 static void run_help(struct server *server, int value, struct json_object *answer);
 
-#define CHOICES(list) CONTROL_CHOICE, (list), ARRAY_SIZE(list)
+#define CHOICES(list) CONTROL_CHOICE, (list), ARRAY_SIZE(list), NULL
 
 const struct control_command control_commands[] = {
         {"version", .run = run_version, .help = "name and version of the program"},
@@ -145,7 +186,7 @@ const struct control_command control_commands[] = {
          .help = "what this server is: the section Instance, and the link"},
         {"stats", .run = run_stats, .help = "all sections of the stats file"},
         {"link",
-         {"up", CONTROL_BOOL, NULL, 0},
+         {"up", CONTROL_BOOL, NULL, 0, NULL},
          .run = run_link,
          .help = "take the link up or down; without `up`: tell which"},
         {"fw",
@@ -157,6 +198,16 @@ const struct control_command control_commands[] = {
          {"level", CHOICES(log_level_names)},
          .run = run_log,
          .help = "change what is logged; without `level`: tell what is"},
+        {"fault",
+         {"set", CONTROL_TEXT, NULL, 0, "loss=1%,delay=2ms"},
+         .run_text = run_fault,
+         .help = "change what the wire does to frames, as --fault; \"off\": nothing; without "
+                 "`set`: tell what it does"},
+        {"capture",
+         {"file", CONTROL_TEXT, NULL, 0, "/tmp/guest.pcapng"},
+         .run_text = run_capture,
+         .help = "begin a capture, as --pcap; \"off\": end it; without `file`: tell whether one "
+                 "is under way"},
         {"help", .run = run_help, .help = "these commands"},
 };
 const size_t control_command_count = ARRAY_SIZE(control_commands);
@@ -169,6 +220,8 @@ static struct json_object *describe_argument(const struct control_argument *argu
 		json_object_array_add(values, json_object_new_boolean(true));
 		json_object_array_add(values, json_object_new_boolean(false));
 	}
+	if (argument->type == CONTROL_TEXT)
+		json_object_array_add(values, json_object_new_string(argument->example));
 	for (unsigned i = 0; i < argument->choice_count; i++)
 		json_object_array_add(values, json_object_new_string(argument->choices[i]));
 	return values;
@@ -230,6 +283,11 @@ static int read_value(const struct control_argument *argument, struct json_objec
 		               : -1;
 	if (!json_object_is_type(value, json_type_string))
 		return -1;
+	if (argument->type == CONTROL_TEXT) /* without a NUL inside */
+		return strlen(json_object_get_string(value)) ==
+		                       (size_t)json_object_get_string_len(value)
+		               ? 0
+		               : -1;
 	for (unsigned i = 0; i < argument->choice_count; i++)
 		if (strcmp(argument->choices[i], json_object_get_string(value)) == 0)
 			return (int)i;
@@ -243,7 +301,8 @@ static struct json_object *refuse_value(const struct control_command *command, c
 
 	snprintf(text, sizeof(text), "%s: \"%s\" %s", command->name, command->argument.name,
 	         problem);
-	snprintf(remedy, sizeof(remedy), "give one of %s",
+	snprintf(remedy, sizeof(remedy), "give %s %s",
+	         command->argument.type == CONTROL_TEXT ? "a text such as" : "one of",
 	         json_object_to_json_string_ext(values, JSON_C_TO_STRING_PLAIN));
 	json_object_put(values);
 	return control_refuse(text, remedy);
@@ -284,6 +343,24 @@ static struct json_object *check_arguments(const struct control_command *command
 	return NULL;
 }
 
+/* Returns what is to be answered. */
+static struct json_object *run_command(struct server *server, const struct control_command *command,
+                                       struct json_object *root, int value)
+{
+	struct json_object *answer = json_object_new_object(), *text = NULL, *refused;
+
+	add_bool(answer, "ok", true);
+	if (!command->run_text) {
+		command->run(server, value, answer);
+		return answer;
+	}
+	json_object_object_get_ex(root, command->argument.name, &text);
+	refused = command->run_text(server, text ? json_object_get_string(text) : NULL, answer);
+	if (refused)
+		json_object_put(answer);
+	return refused ? refused : answer;
+}
+
 static struct json_object *execute_object(struct server *server, struct json_object *root)
 {
 	const struct control_command *command;
@@ -302,10 +379,7 @@ static struct json_object *execute_object(struct server *server, struct json_obj
 	if (answer)
 		return answer;
 	counter_inc(&server_control_commands);
-	answer = json_object_new_object();
-	add_bool(answer, "ok", true);
-	command->run(server, value, answer);
-	return answer;
+	return run_command(server, command, root, value);
 }
 
 struct json_object *control_execute(struct server *server, const char *line, size_t size)

@@ -32,6 +32,8 @@ struct options {
 	uint64_t fd, socket_mode;
 	const char *backend; /* a description of fabric.h */
 	const char *tap;
+	const char *fault; /* as net/fault.h reads it */
+	const char *pcap_file;
 	struct option_mac mac;
 	struct option_list nic_profiles, gids;
 	uint64_t mesh_wait; /* seconds */

@@ -78,6 +78,13 @@ const struct option_spec option_specs[] = {
          .help = "existing TAP interface of the host to attach the NIC to",
          .man = "Make one that you own with: ip tuntap add dev IF mode tap user $USER. Without "
                 "this option frames that the guest sends are counted and discarded."},
+        {NETWORK, "fault", TEXT(fault, 200), .placeholder = "KEY=VALUE[,...]",
+         .help = "what the wire does to frames: loss, delay, jitter, reorder, dup, corrupt, seed",
+         .man = "loss, reorder, dup and corrupt are percentages of the frames in each direction, "
+                "delay and jitter times: --fault "
+                "loss=1%,delay=2ms,jitter=1ms,reorder=0.5%,dup=0.5%,"
+                "corrupt=0.1%,seed=42. A seed gives the same faults for the same frames. Jitter "
+                "keeps the order of frames. The control command `fault` changes it."},
         {NETWORK, "mac", .letter = 'm', MAC(mac), .placeholder = "XX:XX:XX:XX:XX:XX",
          .help = "MAC address of the NIC; made from the host and the socket path by default",
          .man = "The default is a locally administered address that stays the same for the same "
@@ -102,6 +109,11 @@ const struct option_spec option_specs[] = {
          .placeholder = "FILE", .words = OPTION_WORDS_FILE,
          .help = "file to write all counters to, every interval",
          .man = "It is replaced as a whole, so that a reader never sees half of it."},
+        {WATCHING, "pcap", TEXT(pcap_file, PATH_BYTES_MAX), .placeholder = "FILE",
+         .words = OPTION_WORDS_FILE,
+         .help = "capture what the guest sends and gets, as a pcapng file",
+         .man = "Frames as the NIC sees them: sent ones before --fault, received ones after. The "
+                "control command `capture` starts and ends it at run time."},
         {WATCHING, "control", TEXT(control_path, SOCKET_PATH_MAX), .placeholder = "PATH",
          .words = OPTION_WORDS_FILE,
          .help = "UNIX socket for commands to the running server, in JSON"},

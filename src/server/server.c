@@ -36,6 +36,8 @@
 #include "base/bytes.h"
 #include "base/counter.h"
 #include "base/log.h"
+#include "net/fault.h"
+#include "net/pcap.h"
 #include "server/identity.h"
 #include "server/notify.h"
 
@@ -340,6 +342,56 @@ static void close_wire(struct server *server)
 	net_wire_destroy(server->wire);
 }
 
+static int open_faults(struct server *server, struct error_text *error)
+{
+	const char *text = server->options->fault;
+	struct net_fault_config config;
+	char reason[160];
+	int failed;
+
+	if (!text)
+		return 0;
+	failed = net_fault_parse(text, &config, reason, sizeof(reason));
+	if (failed)
+		return error_set(error, failed, "--fault %s: %s", text, reason);
+	failed = net_wire_set_faults(server->wire, server->loop, &config);
+	if (failed)
+		return error_set(error, failed, "faults cannot be set: %s", strerror(-failed));
+	return 0;
+}
+
+int server_capture(struct server *server, const char *path)
+{
+	struct net_pcap *pcap = NULL;
+	int failed = path ? net_pcap_open(server->loop, path, &pcap) : 0;
+
+	if (failed)
+		return failed;
+	net_wire_capture(server->wire, pcap);
+	net_pcap_close(server->pcap);
+	server->pcap = pcap;
+	return 0;
+}
+
+static int open_capture(struct server *server, struct error_text *error)
+{
+	const char *path = server->options->pcap_file;
+	int failed = path ? server_capture(server, path) : 0;
+
+	if (failed)
+		return error_set(error, failed,
+		                 "--pcap %.300s: cannot be written (%s); give a path in a folder "
+		                 "that can be written to",
+		                 path, strerror(-failed));
+	return 0;
+}
+
+static void close_capture(struct server *server)
+{
+	if (server->wire)
+		server_capture(server, NULL);
+}
+
 static int open_tap(struct server *server, struct error_text *error)
 {
 	static const struct {
@@ -459,6 +511,8 @@ static const struct part {
         {open_loop, close_loop},
         {open_signals, close_signals},
         {open_wire, close_wire},
+        {open_faults, NULL},
+        {open_capture, close_capture},
         {open_tap, close_tap},
         {open_fabric, close_fabric},
         {open_vfio, close_vfio},

@@ -31,6 +31,7 @@ struct server {
 	struct loop *loop;
 	struct vfio_server *vfio;
 	struct net_wire *wire;
+	struct net_pcap *pcap;
 	struct rdma_fabric *fabric;
 	struct ionic_dev *device;
 	struct net_tap *tap;
@@ -50,6 +51,10 @@ int server_run(const struct options *options, const struct nic_profile *profile,
 
 /* "compat + small-vm (hash 0123456789abcdef)": as the log and the stats file say it. */
 const char *server_profile_text(const struct nic_profile *profile, char *text, size_t size);
+
+/* Captures to PATH from now on; NULL: not any more. Returns 0 or a negative errno; with that the
+ * capture before goes on. */
+int server_capture(struct server *server, const char *path);
 
 /* Says why no socket could be made at PATH, the value of --OPTION. Returns CAUSE. */
 int server_refuse_socket(const char *option, const char *path, int cause, struct error_text *error);
