@@ -49,12 +49,16 @@ def run(tree: Path, program: str, *arguments: str, name: str = "", data: bytes =
 
 def shared_objects(tree: Path, binary: Path) -> set[Path]:
     """Every library that `binary` loads at start, with its place in the tree."""
+    # Not the loader's --list: that gives up at the first library it cannot find.
     done = subprocess.run(
-        [str(tree / LOADER), "--library-path", str(tree / LIBRARIES), "--list", str(binary)],
+        [str(tree / LOADER), "--library-path", str(tree / LIBRARIES), str(binary)],
+        env={"LD_TRACE_LOADED_OBJECTS": "1"},
         capture_output=True,
         text=True,
         check=False,
     )
+    if done.returncode != 0:
+        raise LabError(f"cannot tell what {binary.name} loads: {done.stderr.strip()}")
     found = {Path(path) for path in re.findall(r" => (/\S+)", done.stdout)}
     for name in re.findall(r"(\S+) => not found", done.stdout):
         # Libraries in a private directory that an absolute run path names.
