@@ -8,8 +8,9 @@
 #                    or a file
 #
 # Installs what is missing, builds the server, builds the guest lab unless it is in the cache, and
-# boots a guest. Shows the PCI device, its driver and its link; and, where a TAP can be made, a
-# ping and a TCP transfer in each direction with the contents compared.
+# boots a guest. Shows the PCI device, its driver and its link; the RDMA device, a pingpong, RDMA
+# WRITEs beside Soft-RoCE, and rping, all inside the guest; and, where a TAP can be made, a ping and a
+# TCP transfer in each direction with the contents compared.
 #
 # A TAP takes root, or a kernel that lets users have network namespaces and a /dev/net/tun that is
 # open to all. It lives in a private namespace: the host's network is not touched.
@@ -40,7 +41,7 @@ tap_maker() {
 }
 
 main() {
-	local maker flags=(--timeout 120 --vcpus 2)
+	local maker flags=(--timeout 120 --vcpus 4)
 	parse "$@"
 	need build lab
 	build release rocm-ernic || die "the build failed"
