@@ -7,8 +7,10 @@ The traces (traces/README.md) hold every message that QEMU 11.1.2 and the ionic 
 again, in order, over the real socket; every answer of the server must be the recorded one, or stand
 in the table DIFFERENCES with the reason why it may be another.
 
-What needs a second party is left out: received frames, RDMA queues. Transmitted frames are sent
-again with their first 64 bytes and zeros behind.
+What needs a second party is left out: received frames, and the send and receive queues of verbs.
+Transmitted frames are sent again with their first 64 bytes and zeros behind. RDMA admin commands
+are given again with page tables that point at scratch memory; their completions and events are
+compared.
 """
 
 import argparse
@@ -27,7 +29,8 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-SESSION = ["eth-probe", "eth-up-ping", "eth-reset", "unload"]
+SESSION = ["eth-probe", "eth-up-ping", "rdma-probe", "rdma-rc-pingpong", "rdma-cm-rping",
+           "eth-reset", "unload"]
 WAIT = 10.0  # seconds for anything that the device does on its own time
 
 RAM_SIZE = 1 << 30          # the guest of the traces
@@ -58,7 +61,8 @@ vlan = on
 """
 
 # (kind, key, first byte, last byte): reason. Kinds: "cfg" configuration space, "reg" BAR0, "region"
-# and "irqs" sizes, "data" and "comp" by device command opcode, "adm" completions by AdminQ opcode.
+# and "irqs" sizes, "data" and "comp" by device command opcode, "adm" completions by AdminQ opcode,
+# "aq" those of the RDMA admin queue.
 DIFFERENCES = {
     ("cfg", None, 0x2e, 0x2f): "subsystem 0x5400 names this device",
     ("cfg", None, 0x7c, 0x7f): "LNKCAP: link as the profile has it",
@@ -215,6 +219,9 @@ class Replay:
         self.scratch = mmap.mmap(self.scratch_fd, SCRATCH_SIZE)
         self.scratch_used = 0
         self.irqs, self.queues, self.filters = {}, {}, {}
+        self.rdma_queues = {}     # ("EQ", id), "CQ", "AQ": address of the ring
+        self.eq_cons = {}         # entries taken, by EQ
+        self.eq_expected = False  # the last event told of an admin completion
         self.opcode = 0           # of the last device command
         self.pending_init = None  # the decoded Q_INIT before its command
         self.notify = 0
@@ -235,6 +242,9 @@ class Replay:
             (r"DEVCMD (\d+) \w+ req (\S+)", self.device_command),
             (r"\s+(\w+) (\d+) ver \d+ intr \d+ flags \S+ entries (\d+) ring 0x([0-9a-f]+) "
              r"cq 0x([0-9a-f]+) sg 0x([0-9a-f]+)", self.queue_init),
+            (r"CQE cq 0 slot (\d+) ADMIN idx \d+ ([0-9a-f]+)", self.rdma_completion),
+            (r"EQE eq (\d+) slot \d+ type (\d) code \d id (\d+) = ([0-9a-f]+)", self.rdma_event),
+            (r"AQ 0 stride", lambda *_: None),  # done with its doorbell
             (r"DB page (\d+) slot (\d+) qid (\d+) ring (\d+) idx (\d+) \((\w+)", self.doorbell),
             (r"ADM (\d+)", lambda *_: None),  # done with its doorbell
             (r"MSIX (\d+)", self.interrupt),
@@ -377,6 +387,7 @@ class Replay:
         self.opcode = int(opcode)
         if self.opcode == 3:
             self.queues.clear()
+            self.rdma_queues.clear()
         if self.opcode == 40:
             self.queues["AdminQ"] = self.pending_init[1]
 
@@ -403,16 +414,104 @@ class Replay:
     def ring(self, slot, qid, index):
         self.client.write(2, 8 * slot, struct.pack("<Q", qid << 24 | index), True)
 
-    def doorbell(self, _page, slot, qid, _ring, index, kind):
-        slot, qid, index = int(slot), int(qid), int(index)
+    def doorbell(self, page, slot, qid, ring, index, kind):
+        page, slot, qid, ring, index = int(page), int(slot), int(qid), int(ring), int(index)
         if kind == "AdminQ":
             self.admin(slot, qid, index)
         elif kind == "TXQ":
             self.transmit(slot, qid, index)
         elif kind == "RXQ":
             self.ring(slot, qid, index)
+        elif kind in ("AQ", "CQ"):
+            if kind == "AQ" and "AQ" in self.rdma_queues:
+                self.rdma_admin()
+            self.client.write(2, 4096 * page + 8 * slot,
+                              struct.pack("<Q", qid << 24 | ring << 16 | index), True)
         else:
-            self.skipped["doorbells of RDMA queues"] += 1
+            self.skipped["doorbells of verbs queues"] += 1
+
+    # ---- the RDMA function ----
+
+    def rdma_created(self, opcode, request):
+        """What the driver does before EQ, CQ or AQ are created: the ring is zeroed."""
+        qid, = struct.unpack_from("<I", request, 4)
+        depth, stride, address = struct.unpack_from("<BBQ", request, 14)
+        self.memory[address:address + (1 << depth + stride)] = bytes(1 << depth + stride)
+        if opcode == 51:
+            self.rdma_queues["EQ", qid] = address
+            self.eq_cons[qid] = 0
+        else:
+            self.rdma_queues["CQ" if opcode == 52 else "AQ"] = address
+
+    def rdma_table(self, count, address):
+        """A page table was not recorded: any pages will do. Rings and regions are not used."""
+        if count > 1:
+            page = SCRATCH + SCRATCH_SIZE - 4096
+            self.memory[address:address + 8 * count] = struct.pack("<Q", page) * count
+
+    def rdma_memory(self, command, template):
+        """What a command finds in memory."""
+        if command[0] == 1:
+            self.rdma_table(*struct.unpack_from("<IQ", command, 24))
+        elif command[0] == 2:
+            self.rdma_table(*struct.unpack_from("<IQ", command, 24))
+            self.rdma_table(*struct.unpack_from("<IQ", command, 48))
+        elif command[0] == 3:
+            self.rdma_table(*struct.unpack_from("<IQ", command, 32))
+        elif template:
+            address, = struct.unpack_from("<Q", command, 4 if command[0] == 13 else 52)
+            self.memory[address:address + len(template)] = template
+
+    def rdma_admin(self):
+        """Writes the command that comes next into the ring."""
+        command = None
+        for _number, text in self.lines[self.index:self.index + 12]:
+            match = re.match(r"AQ 0 stride (\d+) op \d+ \w+ len \d+: ([0-9a-f]+)", text)
+            template = re.search(r"(?:template|hdr) ([0-9a-f]{84,})", text)
+            if match and command:
+                break
+            if match:
+                stride, command = int(match[1]), expand(match[2])
+                self.rdma_memory(command, None)
+            elif command and template:
+                self.rdma_memory(command, bytes.fromhex(template[1]))
+        if not command:
+            raise Difference("an RDMA admin command was not recorded")
+        for at in range(0, len(command), 64):
+            place = self.rdma_queues["AQ"] + 64 * ((stride + at // 64) % 512)
+            part = command[at:at + 64]
+            self.memory[place:place + len(part)] = part
+
+    def rdma_completion(self, slot, data):
+        want, at = expand(data), self.rdma_queues["CQ"] + 32 * int(slot)
+        end = time.monotonic() + WAIT
+        while (self.memory[at + 31] ^ want[31]) & 1:
+            if time.monotonic() > end:
+                raise Difference("the RDMA admin command was not completed")
+            select.select([], [], [], 0.0002)
+        self.compare("aq", want[2], 0, bytes(self.memory[at:at + 32]), want)
+
+    def rdma_event(self, number, kind, ident, data):
+        """Events of the admin CQ; those of others belong to traffic that is left out."""
+        self.eq_expected = (kind, ident) == ("0", "0")
+        if not self.eq_expected:
+            self.skipped["events of traffic"] += 1
+            return
+        number, end = int(number), time.monotonic() + WAIT
+        while True:
+            cons = self.eq_cons[number]
+            at = self.rdma_queues["EQ", number] + 4 * (cons % 1024)
+            word, = struct.unpack_from(">I", self.memory, at)
+            if word & 1 != cons // 1024 % 2:
+                self.eq_cons[number] += 1
+                if word >> 8 == 0 and word >> 1 & 7 == 0:
+                    break
+            elif time.monotonic() > end:
+                raise Difference("no event")
+            else:
+                select.select([], [], [], 0.0002)
+        want, = struct.unpack(">I", bytes.fromhex(data))
+        self.compare("event", "RDMA", 0, struct.pack(">I", word & ~1), struct.pack(">I", want & ~1))
 
     def admin(self, slot, qid, index):
         queue = self.queues.get("AdminQ")
@@ -442,6 +541,8 @@ class Replay:
         if opcode == 32:  # by the id that this device gave
             ident = self.filters.get(request[4:8], request[4:8])
             request = request[:4] + ident + request[8:]
+        if opcode in (51, 52, 53):
+            self.rdma_created(opcode, request)
         self.memory[queue.ring + 64 * at:queue.ring + 64 * at + 64] = request
         queue.head = index
         self.ring(slot, qid, index)
@@ -514,10 +615,10 @@ class Replay:
         self.compared += 1
 
     def interrupt(self, vector):
-        """Vector 0 fires for every admin completion and event; the others depend on frames that
-        are not there."""
-        vector = int(vector)
-        if vector != 0:
+        """Vector 0 fires for every admin completion and event, and that of an EQ for admin
+        commands; the others depend on frames that are not there."""
+        vector, expected, self.eq_expected = int(vector), self.eq_expected, False
+        if vector != 0 and not expected:
             self.skipped["interrupts of traffic"] += 1
             return
         fd = self.irqs.get(vector)

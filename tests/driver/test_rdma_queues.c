@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The queues of verbs: rings that wrap and overflow, events, doorbells of the wrong process, and
+ * what one process can do to the latency of another (spec ionic-rdma 5.7, 6.1, 7.3).
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rdma_scene.h"
+
+static const struct env_options bare = {0};
+
+/* A CQ that overflows: an event of its own, its QPs in ERR; other CQs go on. */
+static void test_cq_overflow(void **state)
+{
+	struct env *env = *state;
+	const struct rdma_cq_config small = {.log2 = 4, .eq = 2, .page = SCENE_PAGE};
+	struct rdma_qp_config config = {
+	        .pd = SCENE_PD, .page = SCENE_PAGE, .sq_log2 = 6, .rq_log2 = 6};
+	struct rdma_path path = RDMA_PATH;
+	struct rdma_qp_info info;
+	struct rdma_cq *cq;
+	struct rdma_qp *qp;
+	struct rdma *rdma;
+	struct scene s;
+
+	scene_open(env, &rdma);
+	s = scene_make(env, rdma, QPT_RC, OP_WRITE);
+	nic_ok(env->nic, rdma_cq_create(rdma, &cq, &small));
+	config.sq_cq = config.rq_cq = cq;
+	nic_ok(env->nic, rdma_qp_create(rdma, &qp, &config));
+	nic_ok(env->nic, rdma_qp_connect(qp, qp, &path));
+	for (int i = 0; i < 40; i++) { /* one turn each, so that each has a completion */
+		nic_ok(env->nic, rdma_send(qp, &s.send));
+		nic_ok(env->nic, rdma_qp_query(qp, &info));
+		if (info.state == QPS_ERR)
+			break;
+	}
+	nic_ok(env->nic, rdma_qp_query(qp, &info));
+	assert_int_equal(info.state, QPS_ERR);
+	nic_ok(env->nic, rdma_events(rdma) < 0);
+	assert_true(cq->failed);
+	assert_true(qp->events >> EQE_QP_FATAL & 1);
+	nic_ok(env->nic, rdma_qp_destroy(qp));
+	nic_ok(env->nic, rdma_cq_destroy(cq));
+	scene_end(&s);
+	scene_run(env, rdma, QPT_RC, OP_WRITE);
+	nic_ok(env->nic, rdma_close(rdma));
+}
+
+/* Posts in states that have no sends or receives are not heard, and nothing is lost later. */
+static void test_posts_in_every_state(void **state)
+{
+	struct env *env = *state;
+	struct rdma_path path = RDMA_PATH;
+	struct rdma_wc wc;
+	struct rdma *rdma;
+	struct scene s;
+
+	scene_open(env, &rdma);
+	s = scene_make(env, rdma, QPT_RC, OP_WRITE);
+	nic_ok(env->nic, rdma_qp_set_state(s.a, QPS_RESET));
+	nic_ok(env->nic, rdma_ring_send(s.a));
+	nic_ok(env->nic, rdma_doorbell(rdma, SCENE_PAGE, rdma->id.slot.sq, 0, s.a->id, 3));
+	nic_ok(env->nic, rdma_doorbell(rdma, SCENE_PAGE, rdma->id.slot.rq, 0, s.a->id, 3));
+	nic_ok(env->nic, rdma_qp_start(s.a, s.b->id, &path));
+	assert_int_equal(rdma_poll(s.cq_a, &wc), 0);
+	nic_ok(env->nic, rdma_send(s.a, &s.send));
+	nic_ok(env->nic, rdma_wait(s.cq_a, &wc));
+	assert_int_equal(wc.status, WC_OK);
+	scene_end(&s);
+	nic_ok(env->nic, rdma_close(rdma));
+}
+
+/* The event of a CQ: at once when it holds entries, at the next entry otherwise, once. */
+static void test_events(void **state)
+{
+	struct env *env = *state;
+	struct rdma_wc wc;
+	struct rdma *rdma;
+	struct scene s;
+
+	scene_open(env, &rdma);
+	s = scene_make(env, rdma, QPT_RC, OP_WRITE);
+	for (uint64_t i = 1; i <= 20; i++) {
+		nic_ok(env->nic, rdma_send(s.a, &s.send));
+		if (i > 1) /* the first comes unasked: a process may block before it ever armed */
+			nic_ok(env->nic, rdma_cq_arm(s.cq_a, false));
+		while (s.cq_a->notified < i) {
+			int events = rdma_events_wait(rdma, 2, 5000);
+
+			if (events <= 0)
+				fail_msg("round %llu: no event (%d)", (unsigned long long)i,
+				         events);
+		}
+		nic_ok(env->nic, rdma_wait(s.cq_a, &wc));
+		assert_int_equal(s.cq_a->notified, i);
+	}
+	scene_end(&s);
+	nic_ok(env->nic, rdma_close(rdma));
+}
+
+#define WRAP_SENDS 3000
+
+/* Sends are signalled one in three. */
+static void take_sends(struct scene *s, uint32_t until_room)
+{
+	struct rdma_wc wc;
+	int got;
+
+	do {
+		got = rdma_poll(s->cq_a, &wc);
+		assert_true(got >= 0);
+		if (got == 1) {
+			assert_int_equal(wc.status, WC_OK);
+			assert_true(wc.wr_id % 3 == 0);
+		}
+	} while (got == 1 || ((s->a->sq.prod - s->a->sq.cons) & 63) + until_room > 63);
+}
+
+/* Many in a row, wrapping all rings, with unsignalled ones between: retired in order, none lost. */
+static void test_rings_wrap(void **state)
+{
+	struct env *env = *state;
+	struct rdma_wc wc;
+	struct rdma *rdma;
+	struct scene s;
+	uint64_t posted = 0, done = 0;
+
+	scene_open(env, &rdma);
+	s = scene_make(env, rdma, QPT_RC, OP_SEND);
+	while (done < WRAP_SENDS) {
+		while (posted < WRAP_SENDS && posted - done < 60) {
+			s.recv.wr_id = s.send.wr_id = ++posted;
+			s.send.flags = posted % 3 ? 0 : WQE_SIGNALED;
+			nic_ok(env->nic, rdma_recv(s.b, &s.recv));
+			take_sends(&s, 1);
+			nic_ok(env->nic, rdma_send(s.a, &s.send));
+		}
+		nic_ok(env->nic, rdma_wait(s.cq_b, &wc));
+		assert_int_equal(wc.status, WC_OK);
+		assert_int_equal(wc.wr_id, ++done);
+	}
+	take_sends(&s, 63);
+	scene_end(&s);
+	nic_ok(env->nic, rdma_close(rdma));
+}
+
+/* ---- other processes ---- */
+
+/* A doorbell on any page but the owner's is not heard, whatever it says. */
+static void test_foreign_doorbells(void **state)
+{
+	static const uint16_t pages[] = {0, SCENE_PAGE - 1, SCENE_PAGE + 1, 255};
+	struct env *env = *state;
+	struct rdma_qp_info info;
+	struct rdma_wc wc;
+	struct rdma *rdma;
+	struct scene s;
+
+	scene_open(env, &rdma);
+	s = scene_make(env, rdma, QPT_RC, OP_SEND);
+	scene_target(&s);
+	nic_ok(env->nic, rdma_post_recv(s.b, &s.recv));
+	nic_ok(env->nic, rdma_post_send(s.a, &s.send));
+	for (size_t i = 0; i < ARRAY_SIZE(pages); i++) {
+		nic_ok(env->nic,
+		       rdma_doorbell(rdma, pages[i], rdma->id.slot.rq, 0, s.b->id, s.b->rq.prod));
+		nic_ok(env->nic,
+		       rdma_doorbell(rdma, pages[i], rdma->id.slot.sq, 0, s.a->id, s.a->sq.prod));
+		nic_ok(env->nic, rdma_doorbell(rdma, pages[i], rdma->id.slot.cq, 0, s.cq_a->id, 7));
+		nic_ok(env->nic, rdma_doorbell(rdma, pages[i], rdma->id.slot.cq, 1, s.cq_a->id, 7));
+		/* The admin queue is the kernel's. */
+		if (pages[i] != 0)
+			nic_ok(env->nic, rdma_doorbell(rdma, pages[i], rdma->id.slot.aq, 0, 0, 77));
+	}
+	nic_ok(env->nic, rdma_qp_query(s.a, &info));
+	assert_int_equal(info.state, QPS_RTS);
+	assert_int_equal(rdma_poll(s.cq_a, &wc), 0);
+	assert_int_equal(rdma_poll(s.cq_b, &wc), 0);
+	sys_ok(server_stats_wait(env->server, 2));
+	assert_int_equal(env_counter(env, "ionic_rdma_bad_page"), 4 * ARRAY_SIZE(pages) + 3);
+	nic_ok(env->nic, rdma_ring_recv(s.b));
+	nic_ok(env->nic, rdma_ring_send(s.a));
+	nic_ok(env->nic, rdma_wait(s.cq_b, &wc));
+	assert_int_equal(wc.status, WC_OK);
+	nic_ok(env->nic, rdma_wait(s.cq_a, &wc));
+	scene_end(&s);
+	nic_ok(env->nic, rdma_close(rdma));
+}
+
+/* Indices beyond rings, rings and queues that do not exist: nothing happens. */
+static void test_wild_doorbells(void **state)
+{
+	struct env *env = *state;
+	uint32_t seed = env_seed();
+	struct rdma *rdma;
+
+	scene_open(env, &rdma);
+	for (int i = 0; i < 20000; i++) {
+		uint8_t slot = (uint8_t)(env_random(&seed) % 16);
+		uint32_t id = env_random(&seed) % 4 ? env_random(&seed) & 0xffffff : 0;
+
+		if (slot == rdma->id.slot.aq && id == 0)
+			continue; /* that would be this test's own admin queue */
+		if (slot < 3)
+			continue; /* Ethernet */
+		nic_ok(env->nic, rdma_doorbell(rdma, (uint16_t)(env_random(&seed) % 256), slot,
+		                               env_random(&seed) % 8, id, env_random(&seed)));
+	}
+	scene_run(env, rdma, QPT_RC, OP_WRITE);
+	nic_ok(env->nic, rdma_close(rdma));
+}
+
+#define ABUSE_SIZE (8u << 20)
+#define PINGS      200
+
+static int by_value(const void *a, const void *b)
+{
+	uint64_t one = *(const uint64_t *)a, other = *(const uint64_t *)b;
+
+	return (one > other) - (one < other);
+}
+
+/* Keeps the abuser's queue as full as it gets. Returns the messages that are done. */
+static uint64_t abuse(struct env *env, struct rdma_qp *qp, const struct rdma_send *send)
+{
+	static uint64_t done;
+	struct rdma_wc wc;
+	bool posted = false;
+	int got;
+
+	while ((got = rdma_poll(qp->sq.cq, &wc)) == 1) {
+		assert_int_equal(wc.status, WC_OK);
+		done++;
+	}
+	assert_int_equal(got, 0);
+	while (rdma_post_send(qp, send) == 0)
+		posted = true;
+	if (posted)
+		nic_ok(env->nic, rdma_ring_send(qp));
+	return done;
+}
+
+/*
+ * One process has 63 messages of 8 MiB under way, always; another sends eight bytes. What moves for
+ * the first between the doorbell of the second and its completion is bounded, and less than one of
+ * its messages: it is a slice of them that the other waits for. Measured in messages, not in time;
+ * the middle of many counts, because this test itself may lose the CPU.
+ */
+static void test_abuser(void **state)
+{
+	struct env *env = *state;
+	uint64_t between[PINGS];
+	struct rdma_mr_config big = {.pd = SCENE_PD, .flags = MRF_ALL, .size = ABUSE_SIZE};
+	struct rdma_send flood = {.op = OP_WRITE, .flags = WQE_SIGNALED, .num_sge = 1};
+	struct scene abuser, victim;
+	struct rdma_mr src, dst;
+	struct rdma *rdma;
+
+	scene_open(env, &rdma);
+	abuser = scene_make(env, rdma, QPT_RC, OP_WRITE);
+	victim = scene_make(env, rdma, QPT_RC, OP_WRITE);
+	nic_ok(env->nic, rdma_mr_create(rdma, &src, &big));
+	nic_ok(env->nic, rdma_mr_create(rdma, &dst, &big));
+	flood.sge[0] = rdma_sge(&src, 0, ABUSE_SIZE);
+	flood.va = dst.va;
+	flood.rkey = dst.key;
+	victim.send.sge[0].len = 8;
+	for (int i = 0; i < PINGS; i++) {
+		struct rdma_wc wc;
+		uint64_t before = abuse(env, abuser.a, &flood);
+
+		nic_ok(env->nic, rdma_send(victim.a, &victim.send));
+		nic_ok(env->nic, rdma_wait(victim.cq_a, &wc));
+		assert_int_equal(wc.status, WC_OK);
+		between[i] = abuse(env, abuser.a, &flood) - before;
+	}
+	qsort(between, PINGS, sizeof(between[0]), by_value);
+	print_message("messages of the abuser during one of the victim: middle %llu, most %llu\n",
+	              (unsigned long long)between[PINGS / 2],
+	              (unsigned long long)between[PINGS - 1]);
+	assert_true(between[PINGS / 2] <= 1);
+	nic_ok(env->nic, rdma_reset_lif(env->nic));
+	rdma_qp_free(abuser.a);
+	rdma_qp_free(abuser.b);
+	rdma_qp_free(victim.a);
+	rdma_qp_free(victim.b);
+	rdma_cq_free(abuser.cq_a);
+	rdma_cq_free(abuser.cq_b);
+	rdma_cq_free(victim.cq_a);
+	rdma_cq_free(victim.cq_b);
+	nic_ok(env->nic, rdma_close(rdma));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        ENV_TEST(test_cq_overflow, &bare),
+	        ENV_TEST(test_posts_in_every_state, &bare),
+	        ENV_TEST(test_events, &bare),
+	        ENV_TEST(test_rings_wrap, &bare),
+	        ENV_TEST(test_foreign_doorbells, &bare),
+	        ENV_TEST(test_wild_doorbells, &bare),
+	        ENV_TEST(test_abuser, &bare),
+	};
+
+	return env_main("driver/rdma_queues", tests, false);
+}
