@@ -92,7 +92,7 @@ static void check_names(const struct list *list, unsigned count)
 
 static struct list port_list(void)
 {
-	struct list list;
+	struct list list = {0};
 
 	assert_int_equal(fetch(IONIC_RDMA_STATS_HDRS, 0, list.headers), 0);
 	assert_int_equal(fetch(IONIC_RDMA_STATS_VALS, 0, list.values), 0);
@@ -101,7 +101,7 @@ static struct list port_list(void)
 
 static struct list qp_list(uint32_t qpn)
 {
-	struct list list;
+	struct list list = {0};
 
 	assert_int_equal(fetch(IONIC_RDMA_QP_STATS_HDRS, 0, list.headers), 0);
 	assert_int_equal(fetch(IONIC_RDMA_QP_STATS_VALS, qpn, list.values), 0);
@@ -188,7 +188,7 @@ static void test_names(void **state)
 
 static void test_port(void **state)
 {
-	struct list list;
+	struct list list = {0};
 
 	(void)state;
 	write_some(3);
@@ -204,7 +204,7 @@ static void test_port(void **state)
 
 static void test_qp(void **state)
 {
-	struct list list;
+	struct list list = {0};
 
 	(void)state;
 	write_some(3);
@@ -221,7 +221,7 @@ static void test_qp(void **state)
 /* The LIF block, the stats file and the lists agree, in the places of the interface. */
 static void test_lif_block(void **state)
 {
-	struct list list;
+	struct list list = {0};
 
 	(void)state;
 	write_some(2);
@@ -244,7 +244,7 @@ static void test_lif_block(void **state)
 /* A device reset zeroes what the guest sees; a reset of the RDMA function does not. */
 static void test_reset(void **state)
 {
-	struct list list;
+	struct list list = {0};
 
 	(void)state;
 	write_some(4);
