@@ -125,7 +125,8 @@ static void usage(FILE *out, const struct bench_program *program)
 	for (unsigned i = 0; i < program->count; i++)
 		fprintf(out, " %s", program->entries[i].row.name);
 	fprintf(out, "\n  --row ROW      a line of the table that somebody else measured, first:\n"
-	             "                 NAME|WHAT|UNIT|MEASURED|LIMIT|AIM, or NAME|WHAT|REASON\n"
+	             "                 NAME|WHAT|UNIT|MEASURED|LIMIT|AIM, or NAME|WHAT|REASON;\n"
+	             "                 with |cost at the end, small is good\n"
 	             "  --strict       exit with 1 when a ratio is below its aim\n"
 	             "  --help         this text\n\n"
 	             "The program measured is $ROCM_ERNIC, or the one of this build.\n");
@@ -141,13 +142,15 @@ struct settings {
 /* Takes a row that somebody else measured; TEXT is cut up. */
 static bool take_row(char *text, struct settings *settings)
 {
-	char *fields[6] = {NULL}, *next = text;
+	char *fields[7] = {NULL}, *next = text;
 	struct bench_row *row = &settings->given[settings->given_count];
 	unsigned count = 0;
 
-	while (count < 6 && next)
+	while (count < 7 && next)
 		fields[count++] = strsep(&next, "|");
-	if (next || (count != 3 && count != 6) || settings->given_count == ROWS_GIVEN)
+	if (count == 7 && strcmp(fields[6], "cost") != 0)
+		return false;
+	if (next || (count != 3 && count < 6) || settings->given_count == ROWS_GIVEN)
 		return false;
 	*row = (struct bench_row){.name = fields[0], .what = fields[1]};
 	if (count == 3) {
@@ -157,6 +160,7 @@ static bool take_row(char *text, struct settings *settings)
 		row->measured = strtod(fields[3], NULL);
 		row->limit = strtod(fields[4], NULL);
 		row->aim = strtod(fields[5], NULL);
+		row->cost = fields[6] != NULL;
 	}
 	settings->given_count++;
 	return true;
