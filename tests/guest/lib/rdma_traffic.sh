@@ -2,6 +2,7 @@
 # shellcheck shell=bash
 # RDMA traffic for tests that take the device away from it; after rdma.sh. The test counts in $round.
 
+round=0
 TRAFFIC=()
 
 # traffic: messages or, in each second round, datagrams, without end, until the device goes away.
