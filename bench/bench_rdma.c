@@ -123,7 +123,7 @@ static void make_qps(struct rig *rig, const struct rig_config *config)
 	}
 	if (!config->receiver)
 		return;
-	qp.rq_log2 = 7;
+	qp.rq_log2 = 8;
 	qp.sq_cq = qp.rq_cq = rig->recv_cq;
 	ok(rdma_qp_create(rig->rdma, &rig->receiver, &qp), "QP");
 	ok(rdma_qp_connect(rig->qp[0], rig->receiver, &path), "QP");
@@ -251,7 +251,7 @@ static struct bench_sample bandwidth_of(const struct load *load, double per_seco
 static struct bench_sample bandwidth(struct bench *bench, const void *arg)
 {
 	const struct load *load = arg;
-	const struct rig_config config = {.qps = 1, .sq_log2 = 7, .receiver = load->op == OP_SEND};
+	const struct rig_config config = {.qps = 1, .sq_log2 = 8, .receiver = load->op == OP_SEND};
 	double per_second, cpu;
 	struct rig rig;
 
@@ -301,9 +301,9 @@ static void run_bandwidth(struct bench *bench, struct bench_row *row)
 		const char *name;
 		uint32_t size;
 		unsigned batch, depth;
-	} sizes[] = {{"4k", 4 << 10, 16, 64},
-	             {"64k", 64 << 10, 16, 64},
-	             {"1m", 1 << 20, 1, 16},
+	} sizes[] = {{"4k", 4 << 10, 16, 128},
+	             {"64k", 64 << 10, 16, 128},
+	             {"1m", 1 << 20, 1, 32},
 	             {"8m", 8 << 20, 1, 4}};
 	struct load load = {0};
 

@@ -692,8 +692,8 @@ def main():
                     replay.add_scratch()
         finally:
             status = server.stop()
-    print(f"{replay.compared} answers compared, {replay.failed} differ; {sum(replay.used.values())} bytes differ as "
-          f"intended in {len(replay.used)} places")
+    print(f"{replay.compared} answers compared, {replay.failed} differ; "
+          f"{sum(replay.used.values())} bytes differ as intended in {len(replay.used)} places")
     for place, reason in DIFFERENCES.items():
         if args.verbose or not replay.used[place]:
             print(f"  {place[0]} {place[1]} {place[2]:#x}..{place[3]:#x}: {reason}: "
