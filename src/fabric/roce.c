@@ -49,13 +49,15 @@
 #include "base/iov.h"
 #include "fabric/roce_internal.h"
 
-COUNTER(roce_rx_packets, "RoCEv2 packets taken from the wire");
-COUNTER(roce_rx_bad_length, "RoCEv2 packets cut short, fragmented, or of contradicting lengths");
-COUNTER(roce_rx_bad_opcode, "RoCEv2 packets with an unknown opcode or version");
-COUNTER(roce_rx_bad_icrc, "RoCEv2 packets damaged on the way");
-COUNTER(roce_rx_bad_pkey, "RoCEv2 packets of another partition");
-COUNTER(roce_rx_no_qp, "RoCEv2 packets for no QP, or one of another type or not ready");
-COUNTER(roce_rx_stranger, "RoCEv2 packets for a connected QP from another address than its peer's");
+COUNTER(fabric_roce_rx_packets, "RoCEv2 packets taken from the wire");
+COUNTER(fabric_roce_rx_bad_length,
+        "RoCEv2 packets cut short, fragmented, or of contradicting lengths");
+COUNTER(fabric_roce_rx_bad_opcode, "RoCEv2 packets with an unknown opcode or version");
+COUNTER(fabric_roce_rx_bad_icrc, "RoCEv2 packets damaged on the way");
+COUNTER(fabric_roce_rx_bad_pkey, "RoCEv2 packets of another partition");
+COUNTER(fabric_roce_rx_no_qp, "RoCEv2 packets for no QP, or one of another type or not ready");
+COUNTER(fabric_roce_rx_stranger,
+        "RoCEv2 packets for a connected QP from another address than its peer's");
 
 static struct roce *roce_from(struct rdma_fabric *fabric)
 {
@@ -200,11 +202,11 @@ static void receive_for_qp(struct roce_rx *rx, const uint8_t *frame)
 	size_t headers = rx->packet.link_size + (rx->packet.ip_version == 4 ? 28 : 48);
 
 	if (!takes_packet(rx) || !type_fits(rx)) {
-		counter_inc(&roce_rx_no_qp);
+		counter_inc(&fabric_roce_rx_no_qp);
 		return;
 	}
 	if (rdma_qp_type(rx->qp) != RDMA_QP_UD && !from_peer(&rx->attr->av, &rx->packet)) {
-		counter_inc(&roce_rx_stranger);
+		counter_inc(&fabric_roce_rx_stranger);
 		return;
 	}
 	if (rx->packet.flags & ROCE_STARTS && rdma_av_parse(frame, headers, &rx->roce->rx_av))
@@ -225,25 +227,27 @@ static void receive_packet(struct roce *roce, struct rdma_dev *dev, const uint8_
                            size_t size)
 {
 	static struct counter *const faults[] = {
-	        [ROCE_NOT_ROCE] = &roce_rx_bad_length,   [ROCE_BAD_LENGTH] = &roce_rx_bad_length,
-	        [ROCE_BAD_OPCODE] = &roce_rx_bad_opcode, [ROCE_BAD_VERSION] = &roce_rx_bad_opcode,
-	        [ROCE_BAD_ICRC] = &roce_rx_bad_icrc,
+	        [ROCE_NOT_ROCE] = &fabric_roce_rx_bad_length,
+	        [ROCE_BAD_LENGTH] = &fabric_roce_rx_bad_length,
+	        [ROCE_BAD_OPCODE] = &fabric_roce_rx_bad_opcode,
+	        [ROCE_BAD_VERSION] = &fabric_roce_rx_bad_opcode,
+	        [ROCE_BAD_ICRC] = &fabric_roce_rx_bad_icrc,
 	};
 	struct roce_rx rx = {.roce = roce};
 	enum roce_verdict verdict = roce_parse(frame, size, &rx.packet);
 
-	counter_inc(&roce_rx_packets);
+	counter_inc(&fabric_roce_rx_packets);
 	if (verdict != ROCE_OK) {
 		counter_inc(faults[verdict]);
 		return;
 	}
 	if ((rx.packet.fields.pkey & 0x7fff) != (ROCE_PKEY & 0x7fff)) {
-		counter_inc(&roce_rx_bad_pkey);
+		counter_inc(&fabric_roce_rx_bad_pkey);
 		return;
 	}
 	rx.qp = rdma_qp_find(dev, rx.packet.fields.qpn);
 	if (!rx.qp) {
-		counter_inc(&roce_rx_no_qp);
+		counter_inc(&fabric_roce_rx_no_qp);
 		return;
 	}
 	rx.attr = rdma_qp_attributes(rx.qp);

@@ -7,10 +7,11 @@
 #include "base/counter.h"
 #include "fabric/roce_internal.h"
 
-COUNTER(roce_rx_ghosts, "responses to what was never asked, or long ago, ignored");
-COUNTER(roce_rx_gaps, "responses that came before an earlier one: what is missing is asked again");
-COUNTER(roce_rx_naks, "negative acknowledgements of packets that got lost");
-COUNTER(roce_rx_bad_size, "READ responses of another size than was asked for");
+COUNTER(fabric_roce_rx_ghosts, "responses to what was never asked, or long ago, ignored");
+COUNTER(fabric_roce_rx_gaps,
+        "responses that came before an earlier one: what is missing is asked again");
+COUNTER(fabric_roce_rx_naks, "negative acknowledgements of packets that got lost");
+COUNTER(fabric_roce_rx_bad_size, "READ responses of another size than was asked for");
 
 static bool fetches(const struct rdma_msg *msg)
 {
@@ -91,7 +92,7 @@ static void note_gap(struct roce_rx *rx, uint32_t psn)
 	rq->gap_psn = psn;
 	if (same)
 		return;
-	counter_inc(&roce_rx_gaps);
+	counter_inc(&fabric_roce_rx_gaps);
 	count(rq, RDMA_STAT_REQ_RX_IMPLIED_NAK);
 	rx->retry = true;
 }
@@ -106,7 +107,7 @@ static void on_ack(struct roce_rx *rx, uint32_t psn)
 
 static void on_sequence_nak(struct roce_rx *rx, uint32_t psn)
 {
-	counter_inc(&roce_rx_naks);
+	counter_inc(&fabric_roce_rx_naks);
 	count(rx->rq, RDMA_STAT_REQ_RX_SEQ_ERR);
 	acknowledge(rx->rq, psn);
 	rx->retry = true;
@@ -189,7 +190,7 @@ static void on_read(struct roce_rx *rx)
 	uint64_t left = offset < msg->req.length ? msg->req.length - offset : 0;
 
 	if (size != (left < 1u << shift ? left : 1u << shift)) {
-		counter_inc(&roce_rx_bad_size);
+		counter_inc(&fabric_roce_rx_bad_size);
 		rdma_msg_done(msg, RDMA_BAD_RESP_ERR);
 		return;
 	}
@@ -234,7 +235,7 @@ void roce_receive_response(struct roce_rx *rx)
 	uint32_t before = rq->una;
 
 	if (!in_question(rq, rx->packet.fields.psn)) {
-		counter_inc(&roce_rx_ghosts);
+		counter_inc(&fabric_roce_rx_ghosts);
 		return;
 	}
 	handlers[rx->packet.fields.opcode & ~ROCE_TRANSPORT_MASK](rx);

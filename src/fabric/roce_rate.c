@@ -10,9 +10,9 @@
 #include "base/counter.h"
 #include "fabric/roce_internal.h"
 
-COUNTER(roce_rx_marked, "packets that came with a mark of congestion");
-COUNTER(roce_tx_cnps, "congestion notifications sent");
-COUNTER(roce_rx_cnps, "congestion notifications received");
+COUNTER(fabric_roce_rx_marked, "packets that came with a mark of congestion");
+COUNTER(fabric_roce_tx_cnps, "congestion notifications sent");
+COUNTER(fabric_roce_rx_cnps, "congestion notifications received");
 
 #define ROCE_CNP_NS 50000ull
 
@@ -37,7 +37,7 @@ void roce_rate_marked(struct roce_qp *rq)
 {
 	uint64_t now = loop_now(rq->roce->loop);
 
-	counter_inc(&roce_rx_marked);
+	counter_inc(&fabric_roce_rx_marked);
 	if (rq->cnp_due || (rq->cnp_sent_ns && now - rq->cnp_sent_ns < ROCE_CNP_NS))
 		return;
 	rq->cnp_sent_ns = now;
@@ -53,7 +53,7 @@ void roce_rate_lost(struct roce_qp *rq)
 
 void roce_rate_notified(struct roce_qp *rq)
 {
-	counter_inc(&roce_rx_cnps);
+	counter_inc(&fabric_roce_rx_cnps);
 	roce_rate_lost(rq);
 }
 
@@ -68,6 +68,6 @@ void roce_rate_send_cnp(struct roce_qp *rq)
 
 	memset(zeros, 0, ROCE_CNP_BYTES);
 	roce_tx_add(rq->roce);
-	counter_inc(&roce_tx_cnps);
+	counter_inc(&fabric_roce_tx_cnps);
 	rq->cnp_due = false;
 }

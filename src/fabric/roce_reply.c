@@ -15,8 +15,8 @@
 #include "base/counter.h"
 #include "fabric/roce_internal.h"
 
-COUNTER(roce_tx_acks, "acknowledgements sent");
-COUNTER(roce_tx_naks, "negative acknowledgements sent, of any kind");
+COUNTER(fabric_roce_tx_acks, "acknowledgements sent");
+COUNTER(fabric_roce_tx_naks, "negative acknowledgements sent, of any kind");
 
 /* ---- READs and atomics that are remembered ---- */
 
@@ -200,7 +200,7 @@ static void send_reply(struct roce_qp *rq)
 	fields.msn = rdma_qp_msn(rq->qp);
 	if (nak)
 		fields.syndrome = rq->syndrome;
-	counter_inc(nak ? &roce_tx_naks : &roce_tx_acks);
+	counter_inc(nak ? &fabric_roce_tx_naks : &fabric_roce_tx_acks);
 	rq->reply = ROCE_REPLY_NONE;
 	roce_tx_begin(rq->roce, &rdma_qp_attributes(rq->qp)->av, &fields, 0);
 	roce_tx_add(rq->roce);

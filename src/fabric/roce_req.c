@@ -11,7 +11,7 @@
 #include "base/counter.h"
 #include "fabric/roce_internal.h"
 
-COUNTER(roce_tx_again, "request packets sent again");
+COUNTER(fabric_roce_tx_again, "request packets sent again");
 
 /* What kind of packets an opcode of the engine becomes. */
 static const struct {
@@ -110,7 +110,7 @@ static uint32_t size_of(const struct rdma_msg *msg, uint32_t index, unsigned shi
 static void note_sent(struct roce_qp *rq, uint32_t psn, uint32_t count)
 {
 	if (roce_psn_diff(rq->newest, psn) > 0)
-		counter_inc(&roce_tx_again);
+		counter_inc(&fabric_roce_tx_again);
 	rq->next = roce_psn_add(psn, count);
 	if (roce_psn_diff(rq->next, rq->newest) > 0)
 		rq->newest = rq->next;

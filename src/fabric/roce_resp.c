@@ -17,13 +17,13 @@
 #include "base/counter.h"
 #include "fabric/roce_internal.h"
 
-COUNTER(roce_rx_duplicates, "request packets that were executed before");
-COUNTER(roce_rx_missing, "request packets that came before an earlier one");
-COUNTER(roce_rx_forgotten, "duplicate READs and atomics that are not remembered, dropped");
-COUNTER(roce_rx_malformed, "request packets of a size or order that the protocol forbids");
-COUNTER(roce_rx_no_room, "READs and atomics beyond what can be remembered, dropped");
-COUNTER(roce_tx_repeats, "READs and atomics answered once more");
-COUNTER(roce_rx_uc_broken, "UC messages given up because a packet was lost");
+COUNTER(fabric_roce_rx_duplicates, "request packets that were executed before");
+COUNTER(fabric_roce_rx_missing, "request packets that came before an earlier one");
+COUNTER(fabric_roce_rx_forgotten, "duplicate READs and atomics that are not remembered, dropped");
+COUNTER(fabric_roce_rx_malformed, "request packets of a size or order that the protocol forbids");
+COUNTER(fabric_roce_rx_no_room, "READs and atomics beyond what can be remembered, dropped");
+COUNTER(fabric_roce_tx_repeats, "READs and atomics answered once more");
+COUNTER(fabric_roce_rx_uc_broken, "UC messages given up because a packet was lost");
 
 enum step {
 	STEP_SEQUENCE,
@@ -68,7 +68,7 @@ static enum step step_sequence(struct roce_rx *rx)
 		rq->gap_told = false;
 		return STEP_ORDER;
 	}
-	counter_inc(&roce_rx_missing);
+	counter_inc(&fabric_roce_rx_missing);
 	if (!rq->gap_told)
 		roce_reply_nak(rq, expected_psn(rx), ROCE_SYNDROME_SEQUENCE);
 	rq->gap_told = true;
@@ -121,7 +121,7 @@ static enum step step_unreliable(struct roce_rx *rx)
 	               rx->packet.fields.psn == rq->expected;
 
 	if (rq->landing && !follows) {
-		counter_inc(&roce_rx_uc_broken);
+		counter_inc(&fabric_roce_rx_uc_broken);
 		rdma_inbound_cancel(&rq->in);
 		rq->landing = 0;
 	}
@@ -265,7 +265,7 @@ static enum step step_fetch(struct roce_rx *rx)
 	enum rdma_verdict verdict;
 
 	if (!fetch) {
-		counter_inc(&roce_rx_no_room);
+		counter_inc(&fabric_roce_rx_no_room);
 		return STEP_DONE;
 	}
 	fill_request(rx, &fetch->req);
@@ -291,7 +291,7 @@ static enum step step_refuse(struct roce_rx *rx)
 {
 	struct roce_qp *rq = rx->rq;
 
-	counter_inc(&roce_rx_malformed);
+	counter_inc(&fabric_roce_rx_malformed);
 	if (rx->packet.fields.opcode >> 5 != ROCE_RC >> 5)
 		return STEP_DONE;
 	enum rdma_verdict verdict = rdma_inbound_refuse(&rq->in, rx->qp, &no_request);
@@ -311,7 +311,7 @@ static void repeat_read(struct roce_rx *rx, struct roce_fetch *fetch)
 
 	if (fields->rkey != fetch->req.rkey || fields->va - fetch->req.va != skip ||
 	    skip > fetch->req.length || fields->length > fetch->req.length - skip) {
-		counter_inc(&roce_rx_forgotten);
+		counter_inc(&fabric_roce_rx_forgotten);
 		return;
 	}
 	rdma_inbound_cancel(&fetch->in);
@@ -329,13 +329,13 @@ static void repeat_read(struct roce_rx *rx, struct roce_fetch *fetch)
 	}
 	fetch->next = fields->psn;
 	fetch->begun = false;
-	counter_inc(&roce_tx_repeats);
+	counter_inc(&fabric_roce_tx_repeats);
 	roce_fetch_queue(rx->rq, fetch);
 }
 
 static void repeat_atomic(struct roce_rx *rx, struct roce_fetch *fetch)
 {
-	counter_inc(&roce_tx_repeats);
+	counter_inc(&fabric_roce_tx_repeats);
 	roce_fetch_queue(rx->rq, fetch);
 }
 
@@ -343,14 +343,14 @@ static enum step step_duplicate(struct roce_rx *rx)
 {
 	struct roce_fetch *fetch;
 
-	counter_inc(&roce_rx_duplicates);
+	counter_inc(&fabric_roce_rx_duplicates);
 	if (!(rx->packet.flags & (ROCE_IS_READ | ROCE_IS_ATOMIC))) {
 		roce_reply_ack(rx->rq);
 		return STEP_DONE;
 	}
 	fetch = roce_fetch_find(rx->rq, rx->packet.fields.psn);
 	if (!fetch || fetch->req.opcode != engine_opcode(&rx->packet))
-		counter_inc(&roce_rx_forgotten);
+		counter_inc(&fabric_roce_rx_forgotten);
 	else if (fetch->req.opcode == RDMA_READ)
 		repeat_read(rx, fetch);
 	else

@@ -10,8 +10,8 @@
 #include "base/counter.h"
 #include "fabric/roce_internal.h"
 
-COUNTER(roce_tx_packets, "RoCEv2 packets put on the wire");
-COUNTER(roce_tx_refused, "RoCEv2 packets that the wire had no room for");
+COUNTER(fabric_roce_tx_packets, "RoCEv2 packets put on the wire");
+COUNTER(fabric_roce_tx_refused, "RoCEv2 packets that the wire had no room for");
 
 uint8_t *roce_tx_begin(struct roce *roce, const struct rdma_av *av,
                        const struct roce_fields *fields, size_t size)
@@ -57,11 +57,11 @@ void roce_tx_flush(struct roce *roce)
 	if (count == 0)
 		return;
 	roce->tx_count = 0;
-	counter_add(&roce_tx_packets, count);
+	counter_add(&fabric_roce_tx_packets, count);
 	if (!roce->sharer.port)
 		return;
 	net_wire_send_many(roce->sharer.port, roce->tx_frame, count, results);
 	for (unsigned i = 0; i < count; i++)
 		if (results[i])
-			counter_inc(&roce_tx_refused);
+			counter_inc(&fabric_roce_tx_refused);
 }

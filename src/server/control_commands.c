@@ -194,20 +194,20 @@ const struct control_command control_commands[] = {
          .required = true,
          .run = run_fw,
          .help = "stop, start, restart or stall the firmware, as the guest's driver sees it"},
-        {"log",
-         {"level", CHOICES(log_level_names)},
-         .run = run_log,
-         .help = "change what is logged; without `level`: tell what is"},
         {"fault",
          {"set", CONTROL_TEXT, NULL, 0, "loss=1%,delay=2ms"},
          .run_text = run_fault,
          .help = "change what the wire does to frames, as --fault; \"off\": nothing; without "
                  "`set`: tell what it does"},
         {"capture",
-         {"file", CONTROL_TEXT, NULL, 0, "/tmp/guest.pcapng"},
+         {"file", CONTROL_TEXT, NULL, 0, "off"},
          .run_text = run_capture,
          .help = "begin a capture, as --pcap; \"off\": end it; without `file`: tell whether one "
                  "is under way"},
+        {"log",
+         {"level", CHOICES(log_level_names)},
+         .run = run_log,
+         .help = "change what is logged; without `level`: tell what is"},
         {"help", .run = run_help, .help = "these commands"},
 };
 const size_t control_command_count = ARRAY_SIZE(control_commands);

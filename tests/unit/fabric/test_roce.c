@@ -179,7 +179,7 @@ static void test_atomics(struct pair *p)
 
 static void reliable(void **state)
 {
-	uint64_t again = counted("roce_tx_again");
+	uint64_t again = counted("fabric_roce_tx_again");
 
 	(void)state;
 	for (unsigned shift = 8; shift <= 12; shift += 2)
@@ -199,7 +199,7 @@ static void reliable(void **state)
 			test_atomics(&p);
 			pair_free(&p);
 		}
-	assert_int_equal(counted("roce_tx_again"), again);
+	assert_int_equal(counted("fabric_roce_tx_again"), again);
 }
 
 static void unreliable(void **state)
@@ -297,11 +297,11 @@ static void not_ready(void **state)
 {
 	struct pair p = pair_new(RDMA_QP_RC, 10, 4);
 	struct rdma_wr wr = wr_send(RDMA_SEND, sge_of(&p.ma, 0, 5000));
-	uint64_t naks = counted("roce_tx_naks");
+	uint64_t naks = counted("fabric_roce_tx_naks");
 
 	(void)state;
 	qp_post_send(p.a, &wr);
-	await_counter(p.a->nic, "roce_tx_naks", naks);
+	await_counter(p.a->nic, "fabric_roce_tx_naks", naks);
 	qp_post_recv_sge(p.b, 1, sge_of(&p.mb, 0, 5000));
 	qp_expect_send(p.a, RDMA_OK);
 	qp_expect_recv(p.b, RDMA_OK);
@@ -309,7 +309,7 @@ static void not_ready(void **state)
 	/* the same for immediate data: only its last packet waits */
 	wr = wr_rdma(RDMA_WRITE_IMM, sge_of(&p.ma, 100, 5000), p.mb.va + 1000, p.mb.key);
 	qp_post_send(p.a, &wr);
-	await_counter(p.a->nic, "roce_tx_naks", counted("roce_tx_naks"));
+	await_counter(p.a->nic, "fabric_roce_tx_naks", counted("fabric_roce_tx_naks"));
 	assert_null(qp_poll_send(p.a));
 	qp_post_recv_sge(p.b, 1, sge_of(&p.mb, 0, 0));
 	qp_expect_send(p.a, RDMA_OK);

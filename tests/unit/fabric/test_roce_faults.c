@@ -231,11 +231,11 @@ static void matrix(void **state)
 /* Each fault really happens. */
 static void faults_happen(void **state)
 {
-	static const char *const names[] = {"net_fault_lost",      "net_fault_doubled",
-	                                    "net_fault_reordered", "net_fault_corrupted",
-	                                    "roce_rx_bad_icrc",    "roce_rx_duplicates",
-	                                    "roce_rx_missing",     "roce_tx_again",
-	                                    "roce_tx_repeats",     "roce_rx_gaps"};
+	static const char *const names[] = {"net_fault_lost",          "net_fault_doubled",
+	                                    "net_fault_reordered",     "net_fault_corrupted",
+	                                    "fabric_roce_rx_bad_icrc", "fabric_roce_rx_duplicates",
+	                                    "fabric_roce_rx_missing",  "fabric_roce_tx_again",
+	                                    "fabric_roce_tx_repeats",  "fabric_roce_rx_gaps"};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
