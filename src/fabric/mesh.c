@@ -46,7 +46,8 @@
 #include "base/counter.h"
 #include "base/log.h"
 
-COUNTER(mesh_accept_refused, "connections refused because too many had not greeted yet");
+COUNTER(mesh_crowded, "connections closed because too many others wait to be greeted");
+COUNTER(mesh_accept_refused, "connections refused because there are too many");
 
 enum { BACKLOG = 256, ACCEPT_MAX = 16 };
 
@@ -121,6 +122,20 @@ static const struct rdma_fabric_ops mesh_ops = {
 
 /* ---- listening ---- */
 
+/* Those that say nothing make room: an honest peer has greeted long before it is the oldest. */
+static void drop_oldest_greeting(struct mesh *mesh)
+{
+	struct mesh_conn *conn, *oldest = NULL;
+
+	LIST_FOREACH(conn, &mesh->conns, entry) /* the newest comes first */
+	if (conn->state < MESH_CONN_UP && !conn->called)
+		oldest = conn;
+	if (!oldest)
+		return;
+	counter_inc(&mesh_crowded);
+	mesh_conn_close(oldest, NULL);
+}
+
 static void listener_ready(struct loop_source *source, uint32_t events)
 {
 	struct mesh *mesh = container_of(source, struct mesh, listener);
@@ -134,12 +149,13 @@ static void listener_ready(struct loop_source *source, uint32_t events)
 
 		if (fd < 0)
 			return;
-		if (mesh->greeting_count >= MESH_GREETING_MAX ||
-		    mesh->conn_count >= MESH_CONNS_MAX) {
+		if (mesh->conn_count >= MESH_CONNS_MAX) {
 			counter_inc(&mesh_accept_refused);
 			close(fd);
 			continue;
 		}
+		if (mesh->greeting_count >= MESH_GREETING_MAX)
+			drop_oldest_greeting(mesh);
 		mesh_conn_accept(mesh, fd, &address);
 	}
 }
