@@ -204,19 +204,24 @@ static void refill(struct rig *rig, const struct load *load)
 		ok(rdma_ring_recv(rig->receiver), "doorbell");
 }
 
-/* Runs the load for SECONDS. Returns the requests a second. */
-static double run_load(struct rig *rig, const struct load *load, double seconds)
+/* Runs the load for SECONDS, and at least LEAST requests. Returns the requests a second. */
+static double run_load(struct rig *rig, const struct load *load, double seconds, uint64_t least)
 {
 	struct rdma_send send = {.op = load->op, .num_sge = 1, .rkey = rig->dst.key};
 	struct rdma_qp *qp = rig->qp[0];
-	double start = bench_now();
+	double start = bench_now(), end;
+	unsigned received = 0;
 	uint64_t posted = 0;
 
-	while (bench_now() < start + seconds) {
-		unsigned received = rig->receiver ? take(rig->recv_cq) : 0;
-
-		if (rig->receiver && (posted == 0 || received))
+	if (rig->receiver)
+		refill(rig, load);
+	while (bench_now() < start + seconds || posted < least) {
+		if (rig->receiver)
+			received += take(rig->recv_cq);
+		if (received >= load->batch) {
 			refill(rig, load);
+			received = 0;
+		}
 		take(rig->cq);
 		if (outstanding(qp) + load->batch > load->depth)
 			continue;
@@ -232,8 +237,7 @@ static double run_load(struct rig *rig, const struct load *load, double seconds)
 		posted += load->batch;
 	}
 	posted -= outstanding(qp);
-	double end = bench_now();
-
+	end = bench_now();
 	while (outstanding(qp)) {
 		if (rig->receiver && take(rig->recv_cq))
 			refill(rig, load);
@@ -256,9 +260,10 @@ static struct bench_sample bandwidth(struct bench *bench, const void *arg)
 	struct rig rig;
 
 	rig_open(&rig, &config);
-	run_load(&rig, load, WARM_UP);
+	/* Twice around all buffers: the server has seen their pages then. */
+	run_load(&rig, load, WARM_UP, 2 * load->depth);
 	cpu = bench_server_cpu(rig.server);
-	per_second = run_load(&rig, load, bench->seconds);
+	per_second = run_load(&rig, load, bench->seconds, 0);
 	cpu = bench_server_cpu(rig.server) - cpu;
 	rig_close(&rig);
 	return bandwidth_of(load, per_second, cpu / bench->seconds);
@@ -328,9 +333,9 @@ static struct bench_sample rate(struct bench *bench, const void *arg)
 	struct rig rig;
 
 	rig_open(&rig, &config);
-	run_load(&rig, arg, WARM_UP);
+	run_load(&rig, arg, WARM_UP, 0);
 	cpu = bench_server_cpu(rig.server);
-	per_second = run_load(&rig, arg, bench->seconds);
+	per_second = run_load(&rig, arg, bench->seconds, 0);
 	cpu = bench_server_cpu(rig.server) - cpu;
 	rig_close(&rig);
 	return bench_rate(per_second, 1, cpu / bench->seconds);
