@@ -11,6 +11,7 @@
 #include "fabric/roce_internal.h"
 
 COUNTER(fabric_roce_tx_packets, "RoCEv2 packets put on the wire");
+COUNTER(fabric_roce_tx_no_link, "RoCEv2 packets dropped because the link is down");
 COUNTER(fabric_roce_tx_refused, "RoCEv2 packets that the wire had no room for");
 
 uint8_t *roce_tx_begin(struct roce *roce, const struct rdma_av *av,
@@ -57,9 +58,11 @@ void roce_tx_flush(struct roce *roce)
 	if (count == 0)
 		return;
 	roce->tx_count = 0;
-	counter_add(&fabric_roce_tx_packets, count);
-	if (!roce->sharer.port)
+	if (!roce->sharer.port || roce->sharer.port->down) {
+		counter_add(&fabric_roce_tx_no_link, count);
 		return;
+	}
+	counter_add(&fabric_roce_tx_packets, count);
 	net_wire_send_many(roce->sharer.port, roce->tx_frame, count, results);
 	for (unsigned i = 0; i < count; i++)
 		if (results[i])

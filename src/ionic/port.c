@@ -98,6 +98,7 @@ static void link_publish(struct ionic_dev *dev, bool up, uint32_t speed)
 		port->link_down_count++;
 	port->link_up = up;
 	port->link_speed = speed;
+	dev->port.down = !up;
 	ionic_lif_write_status(dev);
 	ionic_port_write_status(dev);
 	ionic_notifyq_link(dev);

@@ -110,6 +110,7 @@ struct net_port {
 	struct net_wire *wire;
 	unsigned index;
 	struct net_sharer *sharer; /* or NULL */
+	bool down;                 /* its owner says: no link, for its sharer neither */
 };
 
 /*

@@ -424,7 +424,7 @@ static int deliver_to(struct net_port *port, const struct net_frame *frame)
 {
 	unsigned undone = frame_needs(frame) & ~port->offloads;
 
-	if (port->sharer && port->sharer->take(port->sharer, frame))
+	if (port->sharer && !port->down && port->sharer->take(port->sharer, frame))
 		return 0;
 	if (!undone)
 		return port->ops->deliver(port, frame);

@@ -44,7 +44,7 @@ static struct pair pair_new(enum rdma_qp_type type, unsigned mtu_shift, int vers
 
 		attr = qp_attr(own, peer);
 		attr.mtu_shift = (uint8_t)mtu_shift;
-		attr.timeout = 14;
+		attr.timeout = 19;      /* 2 s: a busy machine adds no timeouts */
 		attr.sq_psn = 0xfffff0; /* wraps */
 		attr.rq_psn = 0xfffff0;
 		attr.max_rd_atomic = attr.max_dest_rd_atomic = 4;
@@ -52,6 +52,14 @@ static struct pair pair_new(enum rdma_qp_type type, unsigned mtu_shift, int vers
 		qp_up(own, &attr);
 	}
 	return p;
+}
+
+/* For tests of timeouts. */
+static void hurry(struct pair *p)
+{
+	struct rdma_qp_attr attr = {.timeout = 12}; /* 17 ms */
+
+	assert_int_equal(rdma_qp_modify(p->a->qp, RDMA_ATTR_TIMEOUT, &attr), 0);
 }
 
 static void pair_free(struct pair *p)
@@ -362,15 +370,155 @@ static void refusals(void **state)
 static void gone(void **state)
 {
 	struct pair p = pair_new(RDMA_QP_RC, 10, 4);
-	struct rdma_qp_attr attr = {.timeout = 8};
 	struct rdma_wr wr = wr_send(RDMA_SEND, sge_of(&p.ma, 0, 100));
 
 	(void)state;
 	assert_int_equal(qp_state(p.b, RDMA_QPS_RESET), 0);
-	assert_int_equal(rdma_qp_modify(p.a->qp, RDMA_ATTR_TIMEOUT, &attr), 0);
+	hurry(&p);
 	qp_post_send(p.a, &wr);
 	qp_expect_send(p.a, RDMA_RETRY_EXC_ERR);
 	assert_int_equal(p.a->flushes, 1);
+	pair_free(&p);
+}
+
+/* Every packet comes twice: nothing is executed twice. */
+static unsigned double_all(struct rig *rig, unsigned side, struct rig_frame *frame)
+{
+	(void)rig, (void)side, (void)frame;
+	return 2;
+}
+
+static void doubled(void **state)
+{
+	struct pair p = pair_new(RDMA_QP_RC, 10, 4);
+
+	(void)state;
+	p.rig->look = double_all;
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+		test_send(&p, sizes[i], RDMA_SEND_IMM);
+		test_write(&p, sizes[i], true);
+		test_read(&p, sizes[i]);
+		mr_fill(&p.ma, (unsigned)i + 7);
+	}
+	test_atomics(&p);
+	assert_null(qp_poll_send(p.a));
+	assert_null(qp_poll_recv(p.b));
+	pair_free(&p);
+}
+
+/* Drops the packet with the opcode that arg names, once. */
+static unsigned drop_one(struct rig *rig, unsigned side, struct rig_frame *frame)
+{
+	int *opcode = rig->arg;
+
+	(void)side;
+	if (frame->bytes[42] != *opcode)
+		return 1;
+	*opcode = -1;
+	return 0;
+}
+
+/* Whatever packet is lost, what it takes to repair it is known: no timeout where the peer, or the
+ * next response, tells. */
+static void lost_once(void **state)
+{
+	static const struct {
+		int opcode;
+		bool timeout; /* nobody can tell */
+	} cases[] = {
+	        {ROCE_SEND_FIRST, false},  {ROCE_SEND_MIDDLE, false}, {ROCE_SEND_LAST, true},
+	        {ROCE_WRITE_FIRST, false}, {ROCE_WRITE_LAST, true},   {ROCE_READ_REQUEST, true},
+	        {ROCE_READ_FIRST, false},  {ROCE_READ_MIDDLE, false}, {ROCE_READ_LAST, true},
+	        {ROCE_ACK, true},          {ROCE_FETCH_ADD, true},    {ROCE_ATOMIC_ACK, true},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct pair p = pair_new(RDMA_QP_RC, 10, 4);
+		int opcode = cases[i].opcode;
+		struct rdma_dev *dev = p.a->nic->dev;
+
+		if (cases[i].timeout)
+			hurry(&p);
+		p.rig->look = drop_one;
+		p.rig->arg = &opcode;
+		test_send(&p, 9000, RDMA_SEND);
+		test_write(&p, 9000, false);
+		test_read(&p, 9000);
+		test_atomics(&p);
+		assert_int_equal(opcode, -1);
+		if (!cases[i].timeout)
+			assert_int_equal(rdma_dev_stat(dev, RDMA_STAT_RETRIES), 1);
+		pair_free(&p);
+	}
+}
+
+/* Marks all data as having met congestion. */
+static unsigned mark(struct rig *rig, unsigned side, struct rig_frame *frame)
+{
+	(void)rig;
+	if (side == 0)
+		frame->bytes[15] |= 3;
+	return 1;
+}
+
+static void congestion(void **state)
+{
+	struct pair p = pair_new(RDMA_QP_RC, 10, 4);
+	uint64_t sent = counted("fabric_roce_tx_cnps"), got = counted("fabric_roce_rx_cnps");
+
+	(void)state;
+	p.rig->look = mark;
+	test_write(&p, 300001, false);
+	test_send(&p, 300001, RDMA_SEND);
+	assert_true(counted("fabric_roce_tx_cnps") > sent);
+	assert_true(counted("fabric_roce_rx_cnps") > got);
+	pair_free(&p);
+}
+
+/* Without a link nothing goes and nothing comes; with it again, the connection goes on. */
+static void link_down(void **state)
+{
+	struct pair p = pair_new(RDMA_QP_RC, 10, 4);
+	struct rdma_wr wr = wr_send(RDMA_SEND, sge_of(&p.ma, 0, 5000));
+
+	(void)state;
+	hurry(&p);
+	p.rig->side[0].guest.down = true;
+	qp_post_recv_sge(p.b, 1, sge_of(&p.mb, 0, 5000));
+	qp_post_send(p.a, &wr);
+	await_counter(p.a->nic, "fabric_roce_tx_no_link", counted("fabric_roce_tx_no_link"));
+	assert_null(qp_poll_recv(p.b));
+	p.rig->side[0].guest.down = false;
+	qp_expect_send(p.a, RDMA_OK);
+	qp_expect_recv(p.b, RDMA_OK);
+	pair_free(&p);
+}
+
+/* Somebody else with all numbers right, but another address, is not heard. */
+static unsigned disguise(struct rig *rig, unsigned side, struct rig_frame *frame)
+{
+	size_t size = frame->size;
+
+	(void)rig;
+	if (side != 0 || frame->bytes[29] != 1)
+		return 1;
+	frame->bytes[29] = 9; /* 10.0.0.9 */
+	assert_int_equal(roce_seal(frame->bytes, 14, size - 4, 7), size);
+	return 1;
+}
+
+static void stranger(void **state)
+{
+	struct pair p = pair_new(RDMA_QP_RC, 10, 4);
+	struct rdma_wr wr = wr_send(RDMA_SEND, sge_of(&p.ma, 0, 100));
+
+	(void)state;
+	p.rig->look = disguise;
+	qp_post_recv_sge(p.b, 1, sge_of(&p.mb, 0, 100));
+	qp_post_send(p.a, &wr);
+	await_counter(p.a->nic, "fabric_roce_rx_stranger", counted("fabric_roce_rx_stranger"));
+	assert_null(qp_poll_recv(p.b));
 	pair_free(&p);
 }
 
@@ -402,10 +550,13 @@ static void steering(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(reliable),  cmocka_unit_test(unreliable),
-	        cmocka_unit_test(datagrams), cmocka_unit_test(pipelined),
-	        cmocka_unit_test(not_ready), cmocka_unit_test(refusals),
-	        cmocka_unit_test(gone),      cmocka_unit_test(steering),
+	        cmocka_unit_test(reliable),   cmocka_unit_test(unreliable),
+	        cmocka_unit_test(datagrams),  cmocka_unit_test(pipelined),
+	        cmocka_unit_test(not_ready),  cmocka_unit_test(refusals),
+	        cmocka_unit_test(gone),       cmocka_unit_test(steering),
+	        cmocka_unit_test(doubled),    cmocka_unit_test(lost_once),
+	        cmocka_unit_test(congestion), cmocka_unit_test(link_down),
+	        cmocka_unit_test(stranger),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
