@@ -169,6 +169,7 @@ int mesh_worker_refuse(struct mesh_conn *conn, const struct mesh_refuse *refuse)
 		counter_inc(&mesh_new_id);
 		log_info("mesh: node id %u is gone; asking for a new one", mesh->id);
 		mesh->id = MESH_NODE_NONE;
+		mesh_node_rename(mesh, mesh->self, mesh->id);
 		send_register(conn);
 		return 0;
 	case MESH_REASON_FULL:
@@ -231,7 +232,7 @@ int mesh_worker_node(struct mesh_conn *conn, const struct mesh_node_info *info)
 	struct mesh *mesh = conn->mesh;
 	uint32_t id = be32_get(info->node);
 
-	if (!from_manager(conn) || id == MESH_NODE_NONE)
+	if (!from_manager(conn) || !mesh->registered || id == MESH_NODE_NONE)
 		return mesh_conn_violation(conn, "news of a node that is not its to tell");
 	if (id == mesh->id)
 		return 0;
