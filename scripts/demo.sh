@@ -1,22 +1,31 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# summary: boot a guest with the NIC and show it at work
+# summary: boot a guest with the NIC, or two, and show it at work
 #
-# usage: ./run demo [--profile NAME]
+# usage: ./run demo [SCENE] [--profile NAME]
 #
+#   SCENE            what to show:
+#                      one   (the default) a guest, its driver and link; the RDMA device, a
+#                            pingpong, RDMA WRITEs beside Soft-RoCE, and rping, all inside the
+#                            guest; and, with a TAP, a ping and a TCP transfer in each direction
+#                            with the contents compared
+#                      mesh  two guests, each with a server of its own, which reach each other over
+#                            TCP: ping, RDMA WRITEs and rping between them; needs no root
+#                      roce  two guests on a bridge, one with the NIC and --backend roce, one with
+#                            Soft-RoCE on virtio-net: the same; needs TAPs
 #   --profile NAME   the NIC's profile (generic-100g): compat small-vm generic-100g generic-400g,
 #                    or a file
 #
 # Installs what is missing, builds the server, builds the guest lab unless it is in the cache, and
-# boots a guest. Shows the PCI device, its driver and its link; the RDMA device, a pingpong, RDMA
-# WRITEs beside Soft-RoCE, and rping, all inside the guest; and, where a TAP can be made, a ping and a
-# TCP transfer in each direction with the contents compared.
+# boots the guests.
 #
 # A TAP takes root, or a kernel that lets users have network namespaces and a /dev/net/tun that is
-# open to all. It lives in a private namespace: the host's network is not touched.
+# open to all. It lives in a private namespace: the host's network is not touched. Where no TAP can
+# be made, `one` leaves out what needs it, and `roce` says so and ends with 1.
 . "$(dirname "$0")/lib.sh"
 
 profile=generic-100g
+scene=
 
 parse() {
 	while [ $# -gt 0 ]; do
@@ -26,6 +35,10 @@ parse() {
 			[ $# -ge 2 ] || usage_error "--profile needs a value"
 			profile=$2
 			shift
+			;;
+		one | mesh | roce)
+			[ -z "$scene" ] || usage_error "one scene at a time, not '$scene' and '$1'"
+			scene=$1
 			;;
 		*) usage_error "unknown argument '$1'" ;;
 		esac
@@ -40,24 +53,60 @@ tap_maker() {
 	echo unshare --user --map-root-user
 }
 
-main() {
-	local maker flags=(--timeout 120 --vcpus 4)
-	parse "$@"
-	need build lab
-	build release rocm-ernic || die "the build failed"
-	"$ROOT/lab/build" --flavour tiny || die "the lab could not be built"
-	say "boot a guest"
-	if maker=$(tap_maker); then
+# boot FLAG... - lab/vm with what all scenes want.
+boot() {
+	local maker=${MAKER:-}
+	# shellcheck disable=SC2086 # words
+	$maker "$ROOT/lab/vm" --timeout 120 --vcpus 4 "$@" || die "the demo failed"
+	echo
+}
+
+show_one() {
+	local flags=()
+	if MAKER=$(tap_maker); then
 		flags+=(--nic "--nic-profile $profile --tap ernic0" --env PEER=192.168.200.1)
 		flags+=(--host "$ROOT/demo/host")
 	else
 		flags+=(--nic "--nic-profile $profile" --env PEER=)
 	fi
-	# shellcheck disable=SC2086 # words
-	$maker "$ROOT/lab/vm" "${flags[@]}" -- "$ROOT/demo/guest.sh" || die "the guest did not make it"
-	echo
+	boot "${flags[@]}" -- "$ROOT/demo/guest.sh"
 	[[ " ${flags[*]} " = *" --host "* ]] ||
 		say "left out: ping and TCP. They need a TAP, and this user may not make one: try as root."
+}
+
+# A TCP port that nobody listens on.
+free_port() {
+	python3 -c 'import socket; s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1])'
+}
+
+show_mesh() {
+	local port
+	port=$(free_port) || die "no free TCP port"
+	say "two servers, one mesh: --backend tcp:manager:$port and tcp:worker:127.0.0.1:$port"
+	boot --guests 2 --file "$ROOT/demo/pair.sh" \
+		--nic "--nic-profile $profile --backend tcp:manager:$port" \
+		--nic "--nic-profile $profile --backend tcp:worker:127.0.0.1:$port" \
+		-- "$ROOT/demo/mesh.sh"
+}
+
+show_roce() {
+	MAKER=$(tap_maker)
+	say "guest 1 has the NIC, --backend roce; guest 2 has Soft-RoCE on virtio-net"
+	boot --guests 2 --file "$ROOT/demo/pair.sh" --virtio-tap virt%n --host "$ROOT/demo/roce_host.sh" \
+		--nic "--nic-profile $profile --backend roce --tap ernic0" --nic "--backend none" \
+		-- "$ROOT/demo/roce.sh"
+}
+
+main() {
+	parse "$@"
+	scene=${scene:-one}
+	[ "$scene" != roce ] || tap_maker >/dev/null ||
+		die "roce needs TAPs, and this user may not make one: try as root (mesh needs none)"
+	need build lab
+	build release rocm-ernic || die "the build failed"
+	"$ROOT/lab/build" --flavour tiny || die "the lab could not be built"
+	say "boot"
+	"show_$scene"
 	say "done"
 }
 
