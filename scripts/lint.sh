@@ -130,6 +130,9 @@ check_budget() {
 	files '*.c' '*.h' | xargs -r scripts/check_budget.py
 }
 
+# <sys/queue.h>, near enough: cppcheck reads no system headers, and a definition may have no ";".
+QUEUE_MACRO='-DLIST_FOREACH(var,head,field)=while(((var)=(head)->lh_first))'
+
 check_cppcheck() {
 	local list
 	list=$(analysed)
@@ -138,7 +141,7 @@ check_cppcheck() {
 	cppcheck --file-list=- -j "$JOBS" --quiet --inline-suppr --error-exitcode=1 \
 		--suppressions-list=scripts/cppcheck-suppressions.txt --std=c11 \
 		--enable=warning,performance,portability \
-		-I src -D_GNU_SOURCE --cppcheck-build-dir="$ROOT/build/cppcheck" 2>&1 <<<"$list"
+		-I src -D_GNU_SOURCE "$QUEUE_MACRO" --cppcheck-build-dir="$ROOT/build/cppcheck" 2>&1 <<<"$list"
 }
 
 newest_header() {
