@@ -124,9 +124,10 @@ enum rdma_mr_state {
 
 struct rdma_mr {
 	/* what every access looks at: one cache line */
-	uint8_t state;      /* enum rdma_mr_state */
-	uint8_t page_shift; /* when paged */
-	uint16_t flags;     /* enum rdma_access; type bits stay as created */
+	uint8_t state : 4;       /* enum rdma_mr_state */
+	uint8_t host_access : 4; /* enum rdma_mem_access that host has been mapped for */
+	uint8_t page_shift;      /* when paged */
+	uint16_t flags;          /* enum rdma_access; type bits stay as created */
 	uint32_t key, pd;
 	uint32_t page_count; /* 0: contiguous */
 	uint64_t va, length, first;
@@ -139,7 +140,6 @@ struct rdma_mr {
 	uint32_t loaded;     /* pages that have been copied, while LOADING */
 	bool scattered;      /* ... and are not contiguous */
 	bool host_fresh;     /* the host half of pages has been zero since it was allocated */
-	uint8_t host_access; /* enum rdma_mem_access that host has been mapped for */
 	uint64_t generation; /* changes whenever the registration does */
 	/* of windows */
 	uint64_t parent_generation, parent_offset;

@@ -47,7 +47,7 @@ static bool remember_region(struct rdma_dev *dev, struct rdma_mr *mr, enum rdma_
 	if (mr->host_generation != generation)
 		mr->host_access = 0;
 	mr->host_generation = generation;
-	mr->host_access |= (uint8_t)access;
+	mr->host_access = (mr->host_access | access) & ACCESS_BITS;
 	int count = dev->ops->mem_map(dev->owner, mr->dma, mr->length, access, &iov, 1);
 
 	mr->host = count == 1 ? iov.iov_base : NULL;
