@@ -23,6 +23,7 @@
 struct fabric_place {
 	struct loop *loop;
 	struct net_wire *wire;
+	bool tap;                  /* the wire has a way out of the process */
 	uint8_t mac[6];            /* of the NIC */
 	const uint8_t (*gids)[16]; /* addresses that are ours before the guest has used them */
 	unsigned gid_count;

@@ -246,6 +246,7 @@ static int start(struct mesh *mesh, const struct fabric_place *place, char *erro
 		return failed;
 	for (unsigned i = 0; i < place->gid_count; i++)
 		mesh_claim_own(mesh, place->gids[i]);
+	mesh->self->flags = place->tap ? MESH_NODE_TAP : 0;
 	if (place->wire && mesh_eth_create(mesh, place->wire)) {
 		snprintf(error, size, "the wire has no port left");
 		return -EINVAL;

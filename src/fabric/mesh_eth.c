@@ -10,6 +10,8 @@
  *
  * Offload notes travel with the frame, so that a segment of 64 KiB crosses in one piece, and its
  * checksum is filled where it leaves the mesh, if anywhere.
+ *
+ * One TAP is the way out for all nodes: see mesh_eth_elect().
  */
 #include "fabric/mesh_internal.h"
 
@@ -19,6 +21,7 @@
 
 #include "base/counter.h"
 #include "base/iov.h"
+#include "base/log.h"
 
 COUNTER(mesh_eth_no_room, "frames dropped because a connection was full");
 COUNTER(mesh_eth_nobody, "frames dropped because no other node is in reach");
@@ -204,6 +207,26 @@ static int deliver(struct net_port *port, const struct net_frame *frame)
 		return 0;
 	counter_inc(&mesh_eth_nobody);
 	return -ENETDOWN;
+}
+
+/* The TAPs of two nodes may lead to the same network, which would then be a loop: only that of the
+ * live node with the lowest id is the mesh's way out. The others serve their own guests. */
+void mesh_eth_elect(struct mesh *mesh)
+{
+	const struct mesh_node *node, *elected = mesh->self;
+
+	if (!mesh->eth || !(mesh->self->flags & MESH_NODE_TAP))
+		return;
+	LIST_FOREACH(node, &mesh->nodes, entry)
+	if (node->state == MESH_NODE_LIVE && (node->flags & MESH_NODE_TAP) &&
+	    node->id < elected->id)
+		elected = node;
+	unsigned group = elected == mesh->self ? 0 : NET_GROUP_OUTSIDE;
+
+	if (group != mesh->eth->port.group)
+		log_guest("mesh: the TAP of node %u is the way out of the mesh%s", elected->id,
+		          group ? "; this server's is not joined to it" : "");
+	mesh->eth->port.group = group;
 }
 
 void mesh_eth_room(struct mesh *mesh)

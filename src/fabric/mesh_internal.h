@@ -464,5 +464,7 @@ int mesh_handle_ethernet(struct mesh_conn *conn, const struct mesh_ethernet *hea
 struct mesh_node *mesh_eth_station(struct mesh *mesh, const uint8_t mac[6]);
 void mesh_eth_forget(struct mesh *mesh, const struct mesh_node *node);
 void mesh_eth_room(struct mesh *mesh);
+/* Nodes have come, gone or changed: whose TAP is the way out? */
+void mesh_eth_elect(struct mesh *mesh);
 
 #endif

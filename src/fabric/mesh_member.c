@@ -212,6 +212,7 @@ void mesh_node_set_state(struct mesh *mesh, struct mesh_node *node, uint8_t stat
 	node->suspected_ns = 0;
 	if (state != MESH_NODE_LIVE)
 		mesh_eth_forget(mesh, node);
+	mesh_eth_elect(mesh);
 }
 
 /* ---- GIDs ---- */

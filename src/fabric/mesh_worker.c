@@ -143,6 +143,7 @@ int mesh_worker_welcome(struct mesh_conn *conn, const struct mesh_welcome *welco
 		mesh_node_forget(mesh, former);
 	mesh_node_rename(mesh, mesh->self, id);
 	mesh->id = id;
+	mesh_eth_elect(mesh);
 	mesh->registered = true;
 	mesh->said_absent = false;
 	mesh->reconnect_ns = PAUSE_MIN_MS * NS_PER_MS;

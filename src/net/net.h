@@ -102,6 +102,10 @@ struct net_port_ops {
 	void (*peers_changed)(struct net_port *port);
 };
 
+/* Ways out of the process that lead to the same network, where a frame that went from one to the
+ * other would come back. */
+#define NET_GROUP_OUTSIDE 1
+
 /* Embedded by its owner. */
 struct net_port {
 	const char *name; /* guest, host, mesh, inband, p4 */
@@ -110,6 +114,7 @@ struct net_port {
 	struct net_wire *wire;
 	unsigned index;
 	struct net_sharer *sharer; /* or NULL */
+	unsigned group;            /* ports of the same one, but 0, exchange no frames */
 	bool down;                 /* its owner says: no link, for its sharer neither */
 };
 

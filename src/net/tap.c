@@ -565,8 +565,10 @@ int net_tap_open(struct loop *loop, struct net_wire *wire, const char *ifname, u
 	tap->window = 1;
 	tap->work.run = tap_run;
 	tap->hold_timer.expired = hold_expired;
-	tap->port =
-	        (struct net_port){.name = "host", .ops = &tap_port_ops, .offloads = TAP_OFFLOADS};
+	tap->port = (struct net_port){.name = "host",
+	                              .ops = &tap_port_ops,
+	                              .offloads = TAP_OFFLOADS,
+	                              .group = NET_GROUP_OUTSIDE};
 	int error = tap_start(tap, wire, queues);
 
 	if (error) {

@@ -41,6 +41,7 @@
 COUNTER(net_wire_discarded, "frames sent while no other port was on the wire");
 COUNTER(net_wire_flooded, "frames given to several ports, as no single one was known for them");
 COUNTER(net_wire_forgotten, "stations that the switch forgot to make room for others");
+COUNTER(net_wire_separate, "frames to a station on a port that the sender's is kept apart from");
 COUNTER(net_wire_hairpin, "frames to a station that is on the sender's own port, dropped");
 COUNTER(net_wire_bad_notes, "frames whose offload notes did not fit their content, dropped");
 COUNTER(net_wire_too_deep, "frames sent in answer to answers while being delivered, dropped");
@@ -449,6 +450,11 @@ static bool notes_within(const struct net_frame *frame)
 	       frame->size - frame->csum_start >= (size_t)frame->csum_offset + 2;
 }
 
+static bool separate(const struct net_port *a, const struct net_port *b)
+{
+	return a->group != 0 && a->group == b->group;
+}
+
 static int flood(struct net_wire *wire, unsigned from, const struct net_frame *original)
 {
 	const struct net_frame *frame = original;
@@ -464,7 +470,7 @@ static int flood(struct net_wire *wire, unsigned from, const struct net_frame *o
 		frame = &copy;
 	}
 	for (unsigned i = 0; i < WIRE_PORTS; i++) {
-		if (i == from || !wire->ports[i])
+		if (i == from || !wire->ports[i] || separate(wire->ports[i], wire->ports[from]))
 			continue;
 		int error = deliver_to(wire->ports[i], frame);
 
@@ -490,6 +496,10 @@ static int forward(struct net_wire *wire, unsigned from, const struct net_frame 
 		return flood(wire, from, frame);
 	if (to == (int)from) {
 		counter_inc(&net_wire_hairpin);
+		return 0;
+	}
+	if (separate(wire->ports[to], wire->ports[from])) {
+		counter_inc(&net_wire_separate);
 		return 0;
 	}
 	return deliver_to(wire->ports[to], frame);
@@ -571,7 +581,7 @@ static struct net_port *many_taker(const struct net_port *port)
 	for (unsigned i = 0; i < WIRE_PORTS; i++) {
 		struct net_port *other = wire->ports[i];
 
-		if (other && other != port)
+		if (other && other != port && !separate(other, port))
 			return other->ops->deliver_many && !other->sharer ? other : NULL;
 	}
 	return NULL;

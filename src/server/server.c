@@ -448,6 +448,7 @@ static int open_fabric(struct server *server, struct error_text *error)
 	char reason[256];
 	struct fabric_place place = {.loop = server->loop,
 	                             .wire = server->wire,
+	                             .tap = options->tap != NULL,
 	                             .gids = (const uint8_t(*)[16])gids,
 	                             .gid_count = options->gids.count,
 	                             .mesh_wait_s = waits ? (int)options->mesh_wait : -1};

@@ -215,15 +215,58 @@ static void manager_gone(void **state)
 	h[0] = host_new(scene->nodes[0]);
 }
 
+/* Two TAPs: one of them is the way out, so a frame never comes back by the other. */
+static void two_ways_out(void **state)
+{
+	struct scene *scene = *state;
+	struct host *taps[3] = {NULL};
+
+	for (unsigned i = 1; i < 3; i++) {
+		taps[i] = host_new(scene->nodes[i]);
+		taps[i]->port.group = NET_GROUP_OUTSIDE;
+		taps[i]->mac[4] = 9;
+		for (unsigned n = 0; n < 3; n++) {
+			struct mesh *mesh = scene->nodes[n]->mesh;
+
+			mesh_node_find(mesh, scene->nodes[i]->mesh->id)->flags = MESH_NODE_TAP;
+			mesh_eth_elect(mesh);
+		}
+	}
+	/* from outside: the lower node's is joined, the other's serves its own guest */
+	bool first = scene->nodes[1]->mesh->id < scene->nodes[2]->mesh->id;
+	unsigned joined = first ? 1 : 2, other = first ? 2 : 1;
+
+	host_send(taps[joined], everybody, 60);
+	host_send(taps[other], everybody, 60);
+	rig_pass(scene->loop, 20);
+	assert_int_equal(scene->hosts[0]->frames, 1);
+	assert_int_equal(scene->hosts[joined]->frames, 1);
+	assert_int_equal(scene->hosts[other]->frames, 2);
+	assert_int_equal(taps[1]->frames + taps[2]->frames, 0);
+	/* from a guest: out by the joined one alone */
+	host_send(scene->hosts[0], everybody, 60);
+	rig_pass(scene->loop, 20);
+	assert_int_equal(taps[joined]->frames, 1);
+	assert_int_equal(taps[other]->frames, 0);
+	/* its node goes: the other takes over */
+	struct mesh *mesh = scene->nodes[other]->mesh;
+
+	mesh_node_set_state(mesh, mesh_node_find(mesh, scene->nodes[joined]->mesh->id),
+	                    MESH_NODE_SILENT);
+	host_send(scene->hosts[0], everybody, 60);
+	rig_pass(scene->loop, 20);
+	assert_int_equal(taps[other]->frames, 1);
+	host_free(taps[1]);
+	host_free(taps[2]);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        TEST(switching),
-	        TEST(every_size),
-	        TEST(notes),
-	        TEST(manager_gone),
+	        TEST(switching),    TEST(every_size),   TEST(notes),
+	        TEST(two_ways_out), TEST(manager_gone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
