@@ -27,6 +27,8 @@ struct local_net {
 	unsigned count;
 	/* What lands instead of the payload; NULL: the payload. ARG is the message. */
 	rdma_copy_fn *copy;
+	/* Its captures show messages too; optional. */
+	struct net_wire *wire;
 	/* The message has landed in full; optional. */
 	void (*landed)(struct local_net *net, struct rdma_msg *msg);
 };
@@ -39,6 +41,12 @@ struct rdma_dev *local_find(const struct local_net *net, const struct rdma_msg *
 
 /* As rdma_fabric_ops.transmit(). */
 enum rdma_tx local_transmit(struct local_net *net, struct rdma_msg *msg, size_t *budget);
+
+/* ---- roce_trace.c ---- */
+
+/* Shows MSG, which RECEIVER has answered with VERDICT, to the capture of WIRE. */
+void roce_trace(struct net_wire *wire, struct rdma_msg *msg, struct rdma_qp *receiver,
+                enum rdma_verdict verdict);
 
 /* ---- makers; OPTIONS is what follows the name and may be NULL ---- */
 

@@ -90,12 +90,23 @@ static enum rdma_verdict offer(struct local_net *net, struct rdma_msg *msg,
 	return rdma_inbound_begin(&msg->inbound, *receiver, &msg->req);
 }
 
+/* Shows what became of the message, to whom it may concern. */
+static void trace(const struct local_net *net, struct rdma_msg *msg, struct rdma_qp *receiver,
+                  enum rdma_verdict verdict)
+{
+	bool decided = verdict == RDMA_VERDICT_OK || verdict >= RDMA_VERDICT_INV_REQ;
+
+	if (decided && net->wire && net_wire_traces(net->wire))
+		roce_trace(net->wire, msg, receiver, verdict);
+}
+
 static enum rdma_tx finish(struct local_net *net, struct rdma_msg *msg)
 {
 	struct rdma_qp *receiver = msg->inbound.qp;
 	bool atomic = msg->req.opcode == RDMA_CMP_SWAP || msg->req.opcode == RDMA_FETCH_ADD;
 	enum rdma_verdict verdict = rdma_inbound_end(&msg->inbound);
 
+	trace(net, msg, receiver, verdict);
 	if (verdict == RDMA_VERDICT_OK && net->landed)
 		net->landed(net, msg);
 	if (verdict == RDMA_VERDICT_OK && atomic && rdma_msg_store_atomic(msg, msg->inbound.atomic))
@@ -114,8 +125,10 @@ enum rdma_tx local_transmit(struct local_net *net, struct rdma_msg *msg, size_t 
 
 		if (!receiver)
 			return lose(msg);
-		if (verdict != RDMA_VERDICT_OK)
+		if (verdict != RDMA_VERDICT_OK) {
+			trace(net, msg, receiver, verdict);
 			return answer(msg, receiver, verdict);
+		}
 		msg->fabric_word = LOCAL_ACCEPTED;
 	} else if (!msg->inbound.qp) {
 		counter_inc(&fabric_local_gone); /* when sent again, it starts over */

@@ -231,10 +231,10 @@ static int loopback_create(const struct fabric_place *place, const char *options
 {
 	struct loopback *loopback = calloc(1, sizeof(*loopback));
 
-	(void)place;
 	if (!loopback)
 		return -ENOMEM;
 	loopback->base.ops = &loopback_ops;
+	loopback->net.wire = place->wire;
 	int result = parse_options(options, loopback, error, size);
 
 	if (result) {

@@ -374,6 +374,7 @@ static int roce_create(const struct fabric_place *place, const char *options,
 		return -ENOMEM;
 	roce->base.ops = &roce_ops;
 	roce->loop = place->loop;
+	roce->net.wire = place->wire;
 	roce->work.run = roce_run;
 	TAILQ_INIT(&roce->due);
 	roce->sharer = (struct net_sharer){.port_name = "guest", .take = roce_take};

@@ -10,6 +10,7 @@
  *	roce_resp.c	responder: what request packets do
  *	roce_reply.c	responder: answers, in the order of the requests
  *	roce_rate.c	congestion: marks, notifications, window
+ *	roce_trace.c	messages that stay in the process, for captures
  */
 #ifndef ERNIC_FABRIC_ROCE_INTERNAL_H
 #define ERNIC_FABRIC_ROCE_INTERNAL_H
@@ -133,6 +134,11 @@ void roce_qp_due(struct roce_qp *rq);
 
 /* ---- roce_tx.c ---- */
 
+/* Writes the headers FIELDS of a packet to AV to FRAME. Returns where its SIZE bytes of payload go.
+ */
+uint8_t *roce_frame_begin(uint8_t frame[ROCE_FRAME_MAX], const struct rdma_av *av,
+                          const struct roce_fields *fields, size_t size);
+
 /*
  * Begins a frame to AV with the headers FIELDS. Returns where its SIZE bytes of payload go (at most
  * ROCE_MTU_MAX). A frame that is begun and not added was never there.
@@ -150,6 +156,14 @@ void roce_tx_flush(struct roce *roce);
 
 /* As rdma_fabric_ops.transmit(), for destinations on the wire. */
 enum rdma_tx roce_transmit_packets(struct roce *roce, struct rdma_msg *msg, size_t *budget);
+
+/* Fills FIELDS for packet INDEX of a message. Returns its payload bytes (of a READ: those of its
+ * answer). */
+uint32_t roce_request_fields(const struct rdma_msg *msg, uint32_t index,
+                             struct roce_fields *fields);
+
+/* READs and atomics. */
+bool roce_is_fetch(const struct rdma_request *req);
 
 /* Everything that is not acknowledged will be sent again. */
 void roce_requester_rewind(struct roce_qp *rq);
@@ -184,6 +198,9 @@ void roce_reply_nak(struct roce_qp *rq, uint32_t psn, uint8_t syndrome);
 /* What the responder said, to the sender of the packet with PSN. */
 void roce_reply_verdict(struct roce_qp *rq, uint32_t psn, enum rdma_verdict verdict,
                         uint8_t rnr_timer);
+
+/* The syndrome for a verdict that refuses. */
+uint8_t roce_syndrome(enum rdma_verdict verdict);
 
 /* Sends what RQ has to answer. Returns true when there is more. */
 bool roce_answer(struct roce_qp *rq);

@@ -91,8 +91,7 @@ void roce_reply_nak(struct roce_qp *rq, uint32_t psn, uint8_t syndrome)
 	roce_qp_due(rq);
 }
 
-void roce_reply_verdict(struct roce_qp *rq, uint32_t psn, enum rdma_verdict verdict,
-                        uint8_t rnr_timer)
+uint8_t roce_syndrome(enum rdma_verdict verdict)
 {
 	static const uint8_t syndromes[] = {
 	        [RDMA_VERDICT_INV_REQ] = ROCE_SYNDROME_INVALID,
@@ -100,6 +99,13 @@ void roce_reply_verdict(struct roce_qp *rq, uint32_t psn, enum rdma_verdict verd
 	        [RDMA_VERDICT_OPER] = ROCE_SYNDROME_OPERATION,
 	};
 
+	assert(verdict >= RDMA_VERDICT_INV_REQ);
+	return syndromes[verdict];
+}
+
+void roce_reply_verdict(struct roce_qp *rq, uint32_t psn, enum rdma_verdict verdict,
+                        uint8_t rnr_timer)
+{
 	switch (verdict) {
 	case RDMA_VERDICT_OK:
 		roce_reply_ack(rq);
@@ -111,7 +117,7 @@ void roce_reply_verdict(struct roce_qp *rq, uint32_t psn, enum rdma_verdict verd
 	case RDMA_VERDICT_DUPLICATE:
 		return;
 	default:
-		roce_reply_nak(rq, psn, syndromes[verdict]);
+		roce_reply_nak(rq, psn, roce_syndrome(verdict));
 	}
 }
 

@@ -33,9 +33,9 @@ static const struct {
 static const uint8_t transports[RDMA_QP_TYPES] = {
         [RDMA_QP_RC] = ROCE_RC, [RDMA_QP_UC] = ROCE_UC, [RDMA_QP_UD] = ROCE_UD};
 
-static bool fetches(const struct rdma_msg *msg)
+bool roce_is_fetch(const struct rdma_request *req)
 {
-	return packets[msg->req.opcode].first == packets[msg->req.opcode].middle;
+	return packets[req->opcode].first == packets[req->opcode].middle;
 }
 
 /* The window holds what the network has to hold at once: request packets. */
@@ -88,7 +88,7 @@ static uint8_t opcode_of(const struct rdma_msg *msg, uint32_t index)
 	const struct rdma_request *req = &msg->req;
 	uint8_t transport = transports[req->transport];
 
-	if (req->packets == 1)
+	if (req->packets == 1 || roce_is_fetch(req))
 		return transport | packets[req->opcode].only;
 	if (index == 0)
 		return transport | packets[req->opcode].first;
@@ -105,6 +105,17 @@ static uint32_t size_of(const struct rdma_msg *msg, uint32_t index, unsigned shi
 	if (offset >= msg->req.length)
 		return 0;
 	return msg->req.length - offset < mtu ? msg->req.length - (uint32_t)offset : mtu;
+}
+
+uint32_t roce_request_fields(const struct rdma_msg *msg, uint32_t index, struct roce_fields *fields)
+{
+	fill_fields(msg, fields);
+	fields->opcode = opcode_of(msg, index);
+	fields->psn = roce_psn_add(msg->req.psn, index);
+	fields->solicited = fields->solicited && index + 1 == msg->req.packets;
+	if (msg->req.transport == RDMA_QP_UD)
+		return msg->req.length;
+	return size_of(msg, index, rdma_qp_attributes(msg->qp)->mtu_shift);
 }
 
 static void note_sent(struct roce_qp *rq, uint32_t psn, uint32_t count)
@@ -132,14 +143,11 @@ static bool asks_for_ack(struct roce_qp *rq, const struct rdma_msg *msg, uint32_
 }
 
 /* Adds packet INDEX. Returns false when the local memory failed: then the message is done. */
-static bool add_packet(struct roce_qp *rq, struct rdma_msg *msg, uint32_t index, uint32_t size)
+static bool add_packet(struct roce_qp *rq, struct rdma_msg *msg, uint32_t index)
 {
 	struct roce_fields fields;
+	uint32_t size = roce_request_fields(msg, index, &fields);
 
-	fill_fields(msg, &fields);
-	fields.opcode = opcode_of(msg, index);
-	fields.psn = roce_psn_add(msg->req.psn, index);
-	fields.solicited = fields.solicited && index + 1 == msg->req.packets;
 	fields.ack_request = asks_for_ack(rq, msg, index);
 	uint8_t *payload = roce_tx_begin(rq->roce, msg->av, &fields, size);
 	uint32_t offset = index << rdma_qp_attributes(msg->qp)->mtu_shift;
@@ -169,7 +177,7 @@ static enum rdma_tx send_payload(struct roce_qp *rq, struct rdma_msg *msg, size_
 		}
 		if (*budget == 0)
 			return RDMA_TX_MORE;
-		if (!add_packet(rq, msg, index, size))
+		if (!add_packet(rq, msg, index))
 			return RDMA_TX_SENT;
 		*budget -= size < *budget ? size : *budget;
 		msg->fabric_word++;
@@ -193,11 +201,9 @@ static enum rdma_tx send_fetch(struct roce_qp *rq, struct rdma_msg *msg)
 		rq->waiting = true;
 		return RDMA_TX_WAIT;
 	}
-	fill_fields(msg, &fields);
-	fields.opcode = packets[msg->req.opcode].only;
+	roce_request_fields(msg, skip, &fields);
 	fields.solicited = false;
 	fields.ack_request = true;
-	fields.psn = roce_psn_add(msg->req.psn, skip);
 	if (offset < fields.length) { /* else: the path MTU was changed meanwhile */
 		fields.va += offset;
 		fields.length -= (uint32_t)offset;
@@ -214,10 +220,7 @@ static enum rdma_tx send_fetch(struct roce_qp *rq, struct rdma_msg *msg)
 static enum rdma_tx send_datagram(struct roce *roce, struct rdma_msg *msg, size_t *budget)
 {
 	struct roce_fields fields;
-	uint32_t size = msg->req.length;
-
-	fill_fields(msg, &fields);
-	fields.opcode = ROCE_UD | packets[msg->req.opcode].only;
+	uint32_t size = roce_request_fields(msg, 0, &fields);
 	uint8_t *payload = roce_tx_begin(roce, msg->av, &fields, size);
 
 	if (size > 0 && rdma_msg_copy(msg, payload, size))
@@ -272,5 +275,5 @@ enum rdma_tx roce_transmit_packets(struct roce *roce, struct rdma_msg *msg, size
 		rdma_msg_done(msg, RDMA_OK);
 		return RDMA_TX_SENT;
 	}
-	return fetches(msg) ? send_fetch(rq, msg) : send_payload(rq, msg, budget);
+	return roce_is_fetch(&msg->req) ? send_fetch(rq, msg) : send_payload(rq, msg, budget);
 }

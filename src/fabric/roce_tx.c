@@ -14,14 +14,9 @@ COUNTER(fabric_roce_tx_packets, "RoCEv2 packets put on the wire");
 COUNTER(fabric_roce_tx_no_link, "RoCEv2 packets dropped because the link is down");
 COUNTER(fabric_roce_tx_refused, "RoCEv2 packets that the wire had no room for");
 
-uint8_t *roce_tx_begin(struct roce *roce, const struct rdma_av *av,
-                       const struct roce_fields *fields, size_t size)
+uint8_t *roce_frame_begin(uint8_t frame[ROCE_FRAME_MAX], const struct rdma_av *av,
+                          const struct roce_fields *fields, size_t size)
 {
-	assert(size <= ROCE_MTU_MAX);
-	if (roce->tx_count == ROCE_TX_BATCH)
-		roce_tx_flush(roce);
-	uint8_t *frame = roce->tx_bytes[roce->tx_count];
-	struct iovec *iov = &roce->tx_iov[roce->tx_count];
 	uint8_t *bth = frame + av->template_size;
 
 	memcpy(frame, av->header, av->template_size);
@@ -31,7 +26,18 @@ uint8_t *roce_tx_begin(struct roce *roce, const struct rdma_av *av,
 		bth[-8] = (uint8_t)(port >> 8);
 		bth[-7] = (uint8_t)port;
 	}
-	uint8_t *payload = bth + roce_put_headers(fields, size, bth);
+	return bth + roce_put_headers(fields, size, bth);
+}
+
+uint8_t *roce_tx_begin(struct roce *roce, const struct rdma_av *av,
+                       const struct roce_fields *fields, size_t size)
+{
+	assert(size <= ROCE_MTU_MAX);
+	if (roce->tx_count == ROCE_TX_BATCH)
+		roce_tx_flush(roce);
+	uint8_t *frame = roce->tx_bytes[roce->tx_count];
+	struct iovec *iov = &roce->tx_iov[roce->tx_count];
+	uint8_t *payload = roce_frame_begin(frame, av, fields, size);
 
 	/* sealed by roce_tx_add(), when the payload is there */
 	iov->iov_base = frame;

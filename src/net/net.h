@@ -146,8 +146,12 @@ int net_wire_set_faults(struct net_wire *wire, struct loop *loop,
 const struct net_fault_config *net_wire_faults(const struct net_wire *wire); /* NULL: never set */
 
 /* Writes all frames that port "guest" sends and gets to PCAP (net/pcap.h), which stays the
- * caller's; NULL ends that. */
-void net_wire_capture(struct net_wire *wire, struct net_pcap *pcap);
+ * caller's; NULL ends that. With TRACES so are frames of net_wire_trace(). */
+void net_wire_capture(struct net_wire *wire, struct net_pcap *pcap, bool traces);
+
+/* Adds a frame that the guest would have sent, had it not stayed in the process. */
+bool net_wire_traces(const struct net_wire *wire); /* whether anybody looks at them */
+void net_wire_trace(struct net_wire *wire, const struct net_frame *frame);
 
 /* Shares the port called sharer->port_name of WIRE, which may be attached later or again. Returns
  * 0, or -ENOSPC beyond 2 sharers. */

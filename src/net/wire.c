@@ -66,10 +66,11 @@ struct net_wire {
 	struct net_port *ports[WIRE_PORTS];
 	unsigned port_count;
 	struct net_sharer *sharers[WIRE_SHARERS];
-	struct net_fault *fault;                       /* NULL: never set */
-	struct net_pcap *pcap;                         /* or NULL */
-	int guest;                                     /* port index, or NOBODY */
-	unsigned depth;                                /* of deliveries that are under way */
+	struct net_fault *fault; /* NULL: never set */
+	struct net_pcap *pcap;   /* or NULL */
+	bool traces;             /* the capture shows what did not cross the wire, too */
+	int guest;               /* port index, or NOBODY */
+	unsigned depth;          /* of deliveries that are under way */
 	struct station stations[WIRE_SETS][WIRE_WAYS]; /* the one learned last comes first */
 };
 
@@ -565,9 +566,21 @@ const struct net_fault_config *net_wire_faults(const struct net_wire *wire)
 	return wire->fault ? net_fault_get(wire->fault) : NULL;
 }
 
-void net_wire_capture(struct net_wire *wire, struct net_pcap *pcap)
+void net_wire_capture(struct net_wire *wire, struct net_pcap *pcap, bool traces)
 {
 	wire->pcap = pcap;
+	wire->traces = pcap && traces;
+}
+
+bool net_wire_traces(const struct net_wire *wire)
+{
+	return wire->traces;
+}
+
+void net_wire_trace(struct net_wire *wire, const struct net_frame *frame)
+{
+	if (wire->traces)
+		net_pcap_frame(wire->pcap, frame, false);
 }
 
 /* The other end of a cable that takes frames by the dozen, or NULL. */

@@ -567,6 +567,16 @@ int rdma_msg_copy(struct rdma_msg *msg, void *buf, size_t size)
 	return error;
 }
 
+int rdma_msg_peek(const struct rdma_msg *msg, uint32_t offset, void *buf, size_t size)
+{
+	struct rdma_cursor cursor = msg->cursor;
+
+	if (offset > msg->wr.length || size > msg->wr.length - offset)
+		return -EINVAL;
+	rdma_cursor_seek(&cursor, msg->wr.sge, cursor.flat ? 0 : msg->wr.num_sge, offset);
+	return rdma_cursor_read(&cursor, buf, size);
+}
+
 int rdma_msg_store_atomic(struct rdma_msg *msg, uint64_t value)
 {
 	return rdma_msg_copy(msg, &value, sizeof(value));

@@ -224,6 +224,10 @@ void rdma_msg_not_ready(struct rdma_msg *msg, uint8_t rnr_timer);
 int rdma_msg_map(struct rdma_msg *msg, size_t size, struct iovec *iov, unsigned max);
 int rdma_msg_copy(struct rdma_msg *msg, void *buf, size_t size);
 
+/* Copies SIZE bytes of the memory of the message, at payload byte OFFSET, to BUF: nothing of the
+ * message changes. Returns 0 or a negative errno. */
+int rdma_msg_peek(const struct rdma_msg *msg, uint32_t offset, void *buf, size_t size);
+
 /* Starts over at payload byte OFFSET, to send (or to receive a response) again. */
 void rdma_msg_seek(struct rdma_msg *msg, uint32_t offset);
 

@@ -34,6 +34,7 @@ struct options {
 	const char *tap;
 	const char *fault; /* as net/fault.h reads it */
 	const char *pcap_file;
+	unsigned pcap_rdma; /* 0 off, 1 on */
 	struct option_mac mac;
 	struct option_list nic_profiles, gids;
 	uint64_t mesh_wait; /* seconds */

@@ -11,6 +11,8 @@
 
 static const char *const backend_names[] = {"none", "loopback", "tcp", "roce"};
 
+static const char *const on_off[] = {"off", "on"};
+
 #define SOCKET_PATH_MAX (sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1)
 #define PATH_BYTES_MAX  4000 /* of PATH_MAX, with room for the suffix of a temporary file */
 
@@ -114,6 +116,9 @@ const struct option_spec option_specs[] = {
          .help = "capture what the guest sends and gets, as a pcapng file",
          .man = "Frames as the NIC sees them: sent ones before --fault, received ones after. The "
                 "control command `capture` starts and ends it at run time."},
+        {WATCHING, "pcap-rdma", CHOICE(pcap_rdma, on_off), .placeholder = "on|off", .initial = "on",
+         .help = "whether captures show RDMA messages that stay in the server",
+         .man = "As the RoCEv2 packets that they would be, when they have been executed."},
         {WATCHING, "control", TEXT(control_path, SOCKET_PATH_MAX), .placeholder = "PATH",
          .words = OPTION_WORDS_FILE,
          .help = "UNIX socket for commands to the running server, in JSON"},

@@ -367,7 +367,7 @@ int server_capture(struct server *server, const char *path)
 
 	if (failed)
 		return failed;
-	net_wire_capture(server->wire, pcap);
+	net_wire_capture(server->wire, pcap, server->options->pcap_rdma);
 	net_pcap_close(server->pcap);
 	server->pcap = pcap;
 	return 0;

@@ -32,5 +32,6 @@ fi
 
 roce_begin
 roce_all
+roce_vlan
 quiet_kernel
 barrier end

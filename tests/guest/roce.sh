@@ -19,5 +19,6 @@ DEV=$NIC
 
 roce_begin
 roce_all
+roce_vlan
 quiet_kernel
 barrier end

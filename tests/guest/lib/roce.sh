@@ -11,16 +11,16 @@ STEP=0
 # gid_of ADDRESS-PATTERN: the index of the GID that matches.
 gid_of() {
     local index
-    for index in 0 1 2 3 4 5; do
+    for index in 0 1 2 3 4 5 6 7; do
         grep -qE "$1" "/sys/class/infiniband/$RDMA/ports/1/gids/$index" 2>/dev/null &&
             echo $index && return
     done
-    fail "no GID like $1: $(cat "/sys/class/infiniband/$RDMA/ports/1/gids/"[0-5])"
+    fail "no GID like $1: $(cat "/sys/class/infiniband/$RDMA/ports/1/gids/"[0-7])"
 }
 
 # shellcheck disable=SC2034  # used by tests
 roce_begin() {
-    GID4=$(gid_of "ffff:c0a8") || fail "$GID4"
+    GID4=$(gid_of "ffff:c0a8:c8") || fail "$GID4"
     GIDLL=$(gid_of "^fe80") || fail "$GIDLL"
     barrier begin || exit
     wait_for 10 answers "$OTHER" || fail "no answer from the other guest"
@@ -71,7 +71,7 @@ each() {
     between 2 listens "$@"
 }
 
-# cm_each PROGRAM SERVER-WORDS -- CLIENT-WORDS: of rdmacm-utils; %s is the server's address.
+# rping_each WORDS...: rping, either guest serving once.
 rping_each() {
     local server address
     for server in 1 2; do
@@ -103,4 +103,19 @@ roce_all() {
     perf ib_send_bw -s 65536 -n 200 -m 4096
     perf ib_send_bw -c UD -s 4096 -n 100
     perf ib_atomic_bw -A FETCH_AND_ADD -n 100 -m 4096
+}
+
+# The same over a VLAN: the bridge carries the tag.
+roce_vlan() {
+    local gid
+    modprobe 8021q
+    ip link add link "$DEV" name vlan5 type vlan id 5 || fail "no VLAN"
+    ip addr add 192.168.205.$((10 + GUEST))/24 dev vlan5
+    ip link set vlan5 up
+    wait_for 5 gid_of "ffff:c0a8:cd" || fail "no GID of the VLAN"
+    gid=$(gid_of "ffff:c0a8:cd")
+    barrier vlan || exit
+    wait_for 10 answers 192.168.205.$((13 - GUEST)) || fail "no answer on the VLAN"
+    each ibv_rc_pingpong -d "$RDMA" -g "$gid" -n 20 -e -c
+    each ibv_ud_pingpong -d "$RDMA" -g "$gid" -n 20 -e -s 1000
 }

@@ -83,12 +83,12 @@ static void both_directions(void **state)
 	assert_int_equal(net_wire_attach(wire, &host), 0);
 	assert_int_equal(net_wire_attach(wire, &guest), 0);
 	assert_int_equal(net_pcap_open(loop, path, &pcap), 0);
-	net_wire_capture(wire, pcap);
+	net_wire_capture(wire, pcap, false);
 	net_wire_send(&guest, &frame);
 	frame.vlan = true;
 	frame.vlan_tci = 0x2005;
 	net_wire_send(&host, &frame);
-	net_wire_capture(wire, NULL);
+	net_wire_capture(wire, NULL, false);
 	net_wire_send(&host, &frame);
 	net_pcap_close(pcap);
 
