@@ -36,6 +36,11 @@ HOSTILE = [
     b'{"cmd":"fw","action":["stop"]}',
     b'{"cmd":"log","level":"loud"}',
     b'{"cmd":"log","level":3}',
+    b'{"cmd":"fault","set":"loss=1"}',
+    b'{"cmd":"fault","set":1}',
+    b'{"cmd":"fault","set":"off\\u0000x"}',
+    b'{"cmd":"capture","file":"no/such/folder/f"}',
+    b'{"cmd":"capture","file":""}',
 ]
 
 
@@ -108,6 +113,21 @@ class ControlSocket(program.Test):
             self.assertEqual(control.do(cmd="log")["level"], "warn")
             self.assertEqual(control.do(cmd="log", level="none")["level"], "none")
             self.assertEqual(control.do(cmd="log")["level"], "none")
+
+    def test_faults(self):
+        with program.Control("c") as control:
+            self.assertEqual(control.do(cmd="fault")["faults"], "off")
+            self.assertIn("loss=1%", control.do(cmd="fault", set="loss=1%,delay=2ms")["faults"])
+            self.assertIn("delay=2000us", control.do(cmd="fault")["faults"])
+            self.assertEqual(control.do(cmd="fault", set="off")["faults"], "off")
+
+    def test_a_capture_begins_and_ends(self):
+        with program.Control("c") as control:
+            self.assertIs(control.do(cmd="capture")["capturing"], False)
+            self.assertIs(control.do(cmd="capture", file="f")["capturing"], True)
+            self.assertIs(control.do(cmd="capture", file="off")["capturing"], False)
+        with open("f", "rb") as file:
+            self.assertEqual(file.read(4), b"\x0a\x0d\x0d\x0a")
 
     def test_bad_lines_are_refused_and_the_next_is_served(self):
         with program.Control("c") as control:

@@ -61,6 +61,7 @@ between() {
         timeout $LIMIT "${client[@]}" </dev/null >/tmp/out 2>&1 ||
             fail "client ${client[*]}: status $?: $(tail -n 8 /tmp/out)"
         ok "${client[*]} ($(((${EPOCHREALTIME/./} - begin) / 1000)) ms)"
+        grep -E '^ +[0-9]+ +[0-9]+ +[0-9.]+ ' /tmp/out | tail -n 1 # what perftest measured
     fi
     barrier "done-$STEP" || exit
 }

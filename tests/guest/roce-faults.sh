@@ -1,0 +1,27 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shows: RoCEv2 between two guests on a wire that loses, doubles, damages and reorders: data is right
+# needs: tap
+# guests: 2
+# vcpus: 4
+# timeout: 500
+# nic: --backend roce --tap $TAP --fault loss=0.5%,reorder=0.5%,dup=0.5%,corrupt=0.2%,delay=200us,jitter=100us,seed=42
+# file: lib/lib.sh lib/roce.sh
+# shellcheck source=lib/lib.sh
+. /lab/lib.sh
+# shellcheck source=/dev/null
+. nic-up || exit
+[ -n "$RDMA" ] || fail "no RDMA device"
+# shellcheck disable=SC2034  # used by roce.sh
+DEV=$NIC
+# shellcheck source=lib/roce.sh
+. /lab/roce.sh
+
+roce_begin
+each ibv_rc_pingpong -d "$RDMA" -g "$GID4" -n 200 -e -c
+each ibv_rc_pingpong -d "$RDMA" -g "$GID4" -n 50 -s 65536 -e -c
+rping_each -C 50 -S 16384 -V
+perf ib_read_bw -s 65536 -n 50 -m 1024
+perf ib_atomic_bw -A FETCH_AND_ADD -n 200 -m 1024
+quiet_kernel
+barrier end
