@@ -6,7 +6,7 @@
 # vcpus: 4
 # timeout: 500
 # nic: --backend roce --nic-profile generic-100g --tap $TAP
-# file: lib/lib.sh lib/roce.sh
+# file: lib/lib.sh lib/roce.sh lib/roce_nvme.sh
 # shellcheck source=lib/lib.sh
 . /lab/lib.sh
 # shellcheck source=/dev/null
@@ -16,49 +16,13 @@
 DEV=$NIC
 # shellcheck source=lib/roce.sh
 . /lab/roce.sh
-
-# target: a RAM disk at our address.
-target() {
-    local nvmet=/sys/kernel/config/nvmet
-    modprobe brd rd_nr=1 rd_size=131072 || fail "no brd"
-    modprobe -a configfs nvmet nvmet_rdma || fail "no target"
-    mount -t configfs configfs /sys/kernel/config 2>/dev/null
-    mkdir -p $nvmet/subsystems/test/namespaces/1 $nvmet/ports/1 || fail "no subsystem"
-    echo 1 >$nvmet/subsystems/test/attr_allow_any_host
-    echo /dev/ram0 >$nvmet/subsystems/test/namespaces/1/device_path
-    echo 1 >$nvmet/subsystems/test/namespaces/1/enable
-    echo rdma >$nvmet/ports/1/addr_trtype
-    echo ipv4 >$nvmet/ports/1/addr_adrfam
-    echo "$ME" >$nvmet/ports/1/addr_traddr
-    echo 4420 >$nvmet/ports/1/addr_trsvcid
-    ln -s $nvmet/subsystems/test $nvmet/ports/1/subsystems/test || fail "the port does not open"
-}
-
-# host: connects, writes, reads back, disconnects.
-host() {
-    modprobe nvme_rdma || fail "no nvme_rdma"
-    mkdir -p /etc/nvme
-    [ -e /etc/nvme/hostnqn ] || nvme gen-hostnqn >/etc/nvme/hostnqn
-    [ -e /etc/nvme/hostid ] || cat /proc/sys/kernel/random/uuid >/etc/nvme/hostid
-    nvme connect -t rdma -a "$OTHER" -s 4420 -n test -i 2 || fail "nvme connect"
-    wait_for 10 test -b /dev/nvme0n1 || fail "no namespace"
-    head -c 67108864 /dev/urandom >/tmp/data
-    for size in 4k 64k 1M; do
-        dd if=/tmp/data of=/dev/nvme0n1 bs=$size oflag=direct count=64 2>/tmp/dd || fail "write $size"
-        dd if=/dev/nvme0n1 of=/tmp/back bs=$size iflag=direct count=64 2>/tmp/dd || fail "read $size"
-        cmp -n "$(stat -c %s /tmp/back)" /tmp/data /tmp/back || fail "$size differs"
-        ok "64 blocks of $size, written and read back"
-    done
-    nvme disconnect -n test >/dev/null || fail "nvme disconnect"
-}
+# shellcheck source=lib/roce_nvme.sh
+. /lab/roce_nvme.sh
 
 roce_begin
 mtu 9000
 for server in 1 2; do
-    [ "$GUEST" = $server ] && target
-    barrier "target-$server" || exit
-    [ "$GUEST" = $server ] || host
-    barrier "host-$server" || exit
+    nvme_from $server
 done
 quiet_kernel
 barrier end
