@@ -4,7 +4,8 @@
 #
 # usage: ./run bench GROUP [ARGUMENTS...]
 #
-#   GROUP        eth: the wire, the TAP and the guest's network; rdma: verbs
+#   GROUP        eth: the wire, the TAP and the guest's network; rdma: verbs; fabric: verbs between
+#                servers, over the mesh and as RoCEv2
 #   ARGUMENTS    for the benchmark; `./run bench eth --help` tells them
 . "$(dirname "$0")/lib.sh"
 

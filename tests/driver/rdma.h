@@ -227,6 +227,8 @@ int rdma_qp_set_state(struct rdma_qp *qp, enum rdma_qp_state state);
 struct rdma_path {
 	uint16_t access; /* QPF_* */
 	uint8_t timeout, retry, rnr_retry, rnr_timer;
+	uint8_t pmtu;       /* log2 of bytes, 0: 10 */
+	const uint8_t *mac; /* of the peer, NULL: our own */
 };
 #define RDMA_PATH                                                                                  \
 	((struct rdma_path){.access = QPF_ACCESS_ALL,                                              \
@@ -234,7 +236,8 @@ struct rdma_path {
 	                    .retry = 7,                                                            \
 	                    .rnr_retry = 7,                                                        \
 	                    .rnr_timer = 1})
-/* RESET to RTS, with the QP of number DEST as the peer. UD QPs have no peer. */
+/* RESET to RTS, with the QP of number DEST as the peer. UD QPs have no peer. The IPv4 address of a
+ * NIC with MAC ..:x:y:z is 10.x.y.z. */
 int rdma_qp_start(struct rdma_qp *qp, uint32_t dest, const struct rdma_path *path);
 int rdma_qp_connect(struct rdma_qp *a, struct rdma_qp *b, const struct rdma_path *path);
 

@@ -355,20 +355,22 @@ static void qp_restart(struct rdma_qp *qp)
 	qp->msn_posted = qp->msn_done = qp->msn_retired = 0;
 }
 
-/* Ethernet, IPv4 and UDP towards MAC, as the driver builds it (3.6); both ends have one address.
- * Returns its guest address. */
+/* Ethernet, IPv4 and UDP towards MAC, as the driver builds it (3.6); IPv4 addresses are 10 and the
+ * last three bytes of the MAC. Returns its guest address. */
 static uint64_t write_template(struct rdma *rdma, const uint8_t mac[6])
 {
 	static const uint8_t tail[RDMA_TEMPLATE - 12] = {
 	        0x08, 0x00,                                                /* IPv4 */
 	        0x45, 0x02, 0xff, 0xff, 0,  0, 0x40, 0, 64,   17, 0,    0, /* UDP */
-	        10,   0,    0,    1,    10, 0, 0,    1, 0xc0, 1,  0x12, 0xb7, 0, 0x20, 0, 0};
+	        10,   0,    0,    0,    10, 0, 0,    0, 0xc0, 1,  0x12, 0xb7, 0, 0x20, 0, 0};
 	uint64_t addr = rdma->scratch + 1024;
 	uint8_t *template = ram_at(&rdma->nic->ram, addr);
 
 	memcpy(template, mac, 6);
 	memcpy(template + 6, rdma->nic->mac, 6);
 	memcpy(template + 12, tail, sizeof(tail));
+	memcpy(template + 27, rdma->nic->mac + 3, 3);
+	memcpy(template + 31, mac + 3, 3);
 	return addr;
 }
 
@@ -432,7 +434,7 @@ int rdma_qp_start(struct rdma_qp *qp, uint32_t dest, const struct rdma_path *pat
 	struct rdma_qp_attr attr = {.access = path->access,
 	                            .qkey = 0x11111111,
 	                            .dest_qpn = dest,
-	                            .pmtu = 10,
+	                            .pmtu = path->pmtu ? path->pmtu : 10,
 	                            .retry = path->retry,
 	                            .rnr_retry = path->rnr_retry,
 	                            .rnr_timer = path->rnr_timer,
@@ -440,7 +442,7 @@ int rdma_qp_start(struct rdma_qp *qp, uint32_t dest, const struct rdma_path *pat
 	                            .rd_atomic_log2 = 4,
 	                            .dest_rd_atomic_log2 = 5};
 
-	memcpy(attr.mac, qp->rdma->nic->mac, 6);
+	memcpy(attr.mac, path->mac ? path->mac : qp->rdma->nic->mac, 6);
 	qp->qkey = attr.qkey;
 	for (unsigned i = 0; i < 3; i++) {
 		int err;
@@ -456,9 +458,13 @@ int rdma_qp_start(struct rdma_qp *qp, uint32_t dest, const struct rdma_path *pat
 
 int rdma_qp_connect(struct rdma_qp *a, struct rdma_qp *b, const struct rdma_path *path)
 {
-	int err = rdma_qp_start(a, b->id, path);
+	struct rdma_path to = *path;
+	int err;
 
-	return err || a == b ? err : rdma_qp_start(b, a->id, path);
+	to.mac = b->rdma->nic->mac;
+	err = rdma_qp_start(a, b->id, &to);
+	to.mac = a->rdma->nic->mac;
+	return err || a == b ? err : rdma_qp_start(b, a->id, &to);
 }
 
 int rdma_qp_query(struct rdma_qp *qp, struct rdma_qp_info *info)

@@ -1,0 +1,791 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * What verbs and Ethernet cost between servers, against limits measured in the same run.
+ *
+ * Driver models stand in for the guests, one for each server. Measurement and limit take turns and
+ * the middle of the rounds' ratios counts, so that other load on the machine hits both. The column
+ * CPU compares the CPU time of all servers with that of both ends of the limit, for the same work;
+ *it says more than the ratio where there are fewer CPUs than the three programs that take part.
+ *
+ *	write-SIZE	WRITEs over the mesh; limit: one TCP flow on loopback
+ *	latency		of an 8-byte WRITE over the mesh, less that of one within the NIC: what the
+ *			fabric adds to doorbell and completion; limit: a TCP round trip between two
+ *			threads that sleep in epoll_wait() as the servers do
+ *	latency-all	the whole of it; limit: the same
+ *	rate-32		8-byte WRITEs, 32 a doorbell; limit: a TCP flow with a send() for each
+ *	eth-MTU		TCP segments of 64 KiB over the mesh, cut to MTU where they arrive; limit:
+ *one TCP flow
+ *	icrc		time of the ICRC of a 4 KiB packet, made and checked; limit: 5 % of what
+ *both servers spend on it
+ *	nodes-N		CPU of all servers for a WRITE of 4 KiB to each node in turn; limit: with 2
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "frame.h"
+#include "harness.h"
+#include "net/icrc.h"
+#include "rdma.h"
+
+#define PD          1
+#define PAGE        1 /* doorbell page: a process */
+#define NODES_MAX   64
+#define WARM_UP     0.05
+#define BUFFER      (16u << 20)
+#define NAP_US      50
+#define LATENCY_OPS 3000
+#define LATENCY_MSG 64 /* bytes of a TCP message that stands for a WRITE of 8 */
+#define MTU_JUMBO   9000
+#define ICRC_BYTES  (20 + 8 + 12 + 4096) /* IPv4, UDP, BTH, payload */
+#define ICRC_OPS    100000
+
+static void ok(int err, const char *what)
+{
+	if (err)
+		bench_die(what, err < 0 ? err : -EPROTO);
+}
+
+static void nap(void)
+{
+	const struct timespec time = {.tv_nsec = NAP_US * 1000};
+
+	nanosleep(&time, NULL);
+}
+
+/* ---- servers ---- */
+
+struct node {
+	struct server *server;
+	struct nic *nic;
+	struct rdma *rdma;
+	struct rdma_cq *cq;
+	struct rdma_mr mr;
+};
+
+/* The last node sends to all others. */
+struct fabric {
+	unsigned count;
+	struct node node[NODES_MAX];
+	struct rdma_qp *qp[NODES_MAX], *peer[NODES_MAX];
+	unsigned qps;
+};
+
+struct fabric_config {
+	unsigned nodes; /* 1: its QP is its own peer */
+	size_t buffer;
+	uint32_t mtu;
+	bool roce, ethernet;
+};
+
+static uint16_t free_port(void)
+{
+	struct sockaddr_in addr = {.sin_family = AF_INET};
+	socklen_t size = sizeof(addr);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	if (fd < 0 || bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 ||
+	    getsockname(fd, (struct sockaddr *)&addr, &size) < 0)
+		bench_die("TCP port", -errno);
+	close(fd);
+	return ntohs(addr.sin_port);
+}
+
+static void start_server(struct node *node, const struct fabric_config *config, unsigned index,
+                         uint16_t port)
+{
+	char backend[48] = "roce", mac[18], tap[16];
+	const char *const args[] = {"--backend", backend, NULL};
+	struct server_options options = {
+	        .profile = "generic-100g", .stats_ms = 1000, .args = args, .mac = mac};
+
+	snprintf(mac, sizeof(mac), "02:00:00:00:ab:%02x", (uint8_t)(index + 1));
+	if (config->roce) {
+		snprintf(tap, sizeof(tap), "fab%u", index);
+		options.tap = tap;
+	} else if (index == 0) {
+		snprintf(backend, sizeof(backend), "tcp:manager:%u", port);
+	} else {
+		snprintf(backend, sizeof(backend), "tcp:worker:127.0.0.1:%u", port);
+	}
+	ok(server_spawn(&node->server, &options), "server");
+}
+
+static void node_open(struct node *node, const struct fabric_config *config)
+{
+	const struct rdma_cq_config cq = {.log2 = 16, .eq = 2, .page = PAGE};
+	struct rdma_mr_config mr = {.pd = PD, .flags = MRF_ALL, .size = config->buffer};
+	struct nic_options nic = NIC_OPTIONS(node->server->socket);
+
+	nic.brief = true;
+	nic.pairs = config->ethernet ? 1 : 4;
+	nic.mtu = config->mtu;
+	nic.rx_log2 = config->ethernet ? 12 : 6;
+	nic.ram_size = config->ethernet ? 256u << 20 : 64u << 20;
+	ok(nic_start(&node->nic, &nic), "NIC");
+	if (config->ethernet)
+		return;
+	ok(rdma_open(&node->rdma, node->nic), "RDMA function");
+	ok(rdma_cq_create(node->rdma, &node->cq, &cq), "CQ");
+	ok(rdma_mr_create(node->rdma, &node->mr, &mr), "region");
+	memset(rdma_mr_at(&node->mr, 0), 1, config->buffer);
+}
+
+static void make_qps(struct fabric *fabric, const struct fabric_config *config)
+{
+	struct node *from = &fabric->node[fabric->count - 1];
+	struct rdma_path path = RDMA_PATH;
+	struct rdma_qp_config qp = {.pd = PD, .page = PAGE, .sq_log2 = 9, .rq_log2 = 1};
+
+	path.pmtu = config->mtu > 4200 ? 12 : 10;
+	fabric->qps = fabric->count > 1 ? fabric->count - 1 : 1;
+	for (unsigned i = 0; i < fabric->qps; i++) {
+		struct node *to = &fabric->node[i];
+
+		qp.sq_cq = qp.rq_cq = from->cq;
+		ok(rdma_qp_create(from->rdma, &fabric->qp[i], &qp), "QP");
+		fabric->peer[i] = fabric->qp[i];
+		qp.sq_cq = qp.rq_cq = to->cq;
+		if (to != from)
+			ok(rdma_qp_create(to->rdma, &fabric->peer[i], &qp), "QP");
+		ok(rdma_qp_connect(fabric->qp[i], fabric->peer[i], &path), "QP");
+	}
+}
+
+static void fabric_open(struct fabric *fabric, const struct fabric_config *config)
+{
+	uint16_t port = free_port();
+
+	*fabric = (struct fabric){.count = config->nodes};
+	for (unsigned i = 0; i < config->nodes; i++)
+		start_server(&fabric->node[i], config, i, port);
+	for (unsigned i = 0; i < config->nodes; i++)
+		node_open(&fabric->node[i], config);
+	if (!config->ethernet)
+		make_qps(fabric, config);
+}
+
+static void fabric_close(struct fabric *fabric)
+{
+	for (unsigned i = 0; i < fabric->qps; i++) {
+		if (fabric->peer[i] != fabric->qp[i])
+			rdma_qp_free(fabric->peer[i]);
+		rdma_qp_free(fabric->qp[i]);
+	}
+	for (unsigned i = 0; i < fabric->count; i++) {
+		rdma_cq_free(fabric->node[i].cq);
+		if (fabric->node[i].rdma)
+			rdma_free(fabric->node[i].rdma);
+		nic_close(fabric->node[i].nic);
+	}
+	/* Workers first: they would miss the manager. */
+	for (unsigned i = fabric->count; i-- > 0;)
+		ok(server_stop(fabric->node[i].server), "server");
+}
+
+static double fabric_cpu(const struct fabric *fabric)
+{
+	double cpu = 0;
+
+	for (unsigned i = 0; i < fabric->count; i++)
+		cpu += bench_server_cpu(fabric->node[i].server);
+	return cpu;
+}
+
+/* ---- WRITEs ---- */
+
+struct load {
+	uint32_t size;
+	unsigned batch; /* requests for a doorbell; the last one is signalled */
+	unsigned depth; /* requests outstanding, each with buffers of its own */
+};
+
+static unsigned take(struct rdma_cq *cq)
+{
+	struct rdma_wc wc;
+	unsigned count = 0;
+	int got;
+
+	while ((got = rdma_poll(cq, &wc)) == 1) {
+		if (wc.status)
+			bench_die("completion with an error", -EIO);
+		count++;
+	}
+	ok(got, "poll");
+	return count;
+}
+
+/* Requests in the queue that have not completed. */
+static unsigned outstanding(const struct rdma_qp *qp)
+{
+	return (qp->sq.prod - qp->sq.cons) & ((1u << qp->sq.ring.log2) - 1);
+}
+
+/* Posts a batch on QP INDEX when it has room. */
+static bool post(struct fabric *fabric, unsigned index, const struct load *load)
+{
+	const struct rdma_mr *src = &fabric->node[fabric->count - 1].mr;
+	const struct rdma_mr *dst = &fabric->node[index].mr;
+	struct rdma_qp *qp = fabric->qp[index];
+	struct rdma_send send = {.op = OP_WRITE, .num_sge = 1, .rkey = dst->key};
+
+	if (outstanding(qp) + load->batch > load->depth)
+		return false;
+	for (unsigned i = 1; i <= load->batch; i++) {
+		size_t slot = (size_t)(qp->sq.prod % load->depth) * load->size;
+
+		send.flags = i == load->batch ? WQE_SIGNALED : 0;
+		send.sge[0] = rdma_sge(src, slot, load->size);
+		send.va = dst->va + slot;
+		ok(rdma_post_send(qp, &send), "post");
+	}
+	ok(rdma_ring_send(qp), "doorbell");
+	return true;
+}
+
+/* Runs the load on all QPs for SECONDS and waits for the rest. Returns WRITEs a second, and in CPU
+ * the us that the servers spent on one. */
+static double run_load(struct fabric *fabric, const struct load *load, double seconds, double *cpu)
+{
+	struct rdma_cq *cq = fabric->node[fabric->count - 1].cq;
+	double start = bench_now(), cpu_before = fabric_cpu(fabric);
+	uint64_t posted = 0;
+
+	while (bench_now() < start + seconds) {
+		bool any = take(cq) > 0;
+
+		for (unsigned i = 0; i < fabric->qps; i++)
+			if (post(fabric, i, load)) {
+				any = true;
+				posted += load->batch;
+			}
+		if (!any)
+			nap();
+	}
+	for (unsigned i = 0; i < fabric->qps; i++)
+		while (outstanding(fabric->qp[i]))
+			if (!take(cq))
+				nap();
+	seconds = bench_now() - start;
+	*cpu = (fabric_cpu(fabric) - cpu_before) * 1e6 / (double)posted;
+	return (double)posted / seconds;
+}
+
+static double write_load(struct bench *bench, const struct fabric_config *config,
+                         const struct load *load, double *cpu)
+{
+	static struct fabric fabric;
+	double per_second;
+
+	fabric_open(&fabric, config);
+	run_load(&fabric, load, WARM_UP, cpu);
+	per_second = run_load(&fabric, load, bench->seconds, cpu);
+	fabric_close(&fabric);
+	return per_second;
+}
+
+static struct bench_sample mesh_bandwidth(struct bench *bench, const void *arg)
+{
+	const struct fabric_config config = {.nodes = 2, .buffer = BUFFER, .mtu = 1500};
+	const struct load *load = arg;
+	double cpu, per_second = write_load(bench, &config, load, &cpu);
+
+	return (struct bench_sample){per_second * load->size / 1e9, cpu};
+}
+
+static struct bench_sample mesh_rate(struct bench *bench, const void *arg)
+{
+	const struct fabric_config config = {.nodes = 2, .buffer = BUFFER, .mtu = 1500};
+	double cpu, per_second = write_load(bench, &config, arg, &cpu);
+
+	return (struct bench_sample){per_second / 1000, cpu};
+}
+
+/* ---- a TCP flow ---- */
+
+struct flow_end {
+	int fd;
+	uint8_t *buffer;
+};
+
+/* Two ends of a TCP connection on loopback. */
+static void tcp_pair(int fds[2])
+{
+	struct sockaddr_in addr = {.sin_family = AF_INET};
+	socklen_t size = sizeof(addr);
+	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
+
+	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	fds[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (listener < 0 || bind(listener, (struct sockaddr *)&addr, sizeof(addr)) < 0 ||
+	    listen(listener, 1) < 0 || getsockname(listener, (struct sockaddr *)&addr, &size) < 0 ||
+	    connect(fds[0], (struct sockaddr *)&addr, sizeof(addr)) < 0)
+		bench_die("TCP", -errno);
+	fds[1] = accept(listener, NULL, NULL);
+	for (int i = 0; i < 2; i++)
+		if (fds[i] < 0 ||
+		    setsockopt(fds[i], IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)) < 0)
+			bench_die("TCP", -errno);
+	close(listener);
+}
+
+static void *receive_all(void *arg)
+{
+	const struct flow_end *end = arg;
+	size_t at = 0;
+	ssize_t got;
+
+	do {
+		got = recv(end->fd, end->buffer + at, BUFFER - at, 0);
+		at = (at + (size_t)(got > 0 ? got : 0)) % BUFFER;
+	} while (got > 0);
+	return NULL;
+}
+
+static void send_all(int fd, const uint8_t *data, size_t size)
+{
+	while (size) {
+		ssize_t sent = send(fd, data, size, 0);
+
+		if (sent < 0)
+			bench_die("send", -errno);
+		data += sent;
+		size -= (size_t)sent;
+	}
+}
+
+/* Messages of SIZE a second over one TCP flow, each its own send(), in memory as guests have it. */
+static double tcp_flow(struct bench *bench, size_t size, double *cpu)
+{
+	double start, end, cpu_before;
+	struct flow_end receiver;
+	uint64_t count = 0;
+	pthread_t thread;
+	struct ram ram;
+	int fds[2];
+
+	ok(ram_create(&ram, 2 * BUFFER), "memory");
+	memset(ram.host, 1, 2 * (size_t)BUFFER);
+	tcp_pair(fds);
+	receiver = (struct flow_end){fds[1], ram.host + BUFFER};
+	if (pthread_create(&thread, NULL, receive_all, &receiver))
+		bench_die("thread", -EAGAIN);
+	cpu_before = bench_clock(CLOCK_PROCESS_CPUTIME_ID);
+	start = bench_now();
+	while (bench_now() < start + bench->seconds)
+		for (unsigned i = 0; i < 8; i++, count++)
+			send_all(fds[0], ram.host + count % (BUFFER / size) * size, size);
+	close(fds[0]);
+	pthread_join(thread, NULL);
+	end = bench_now();
+	*cpu = (bench_clock(CLOCK_PROCESS_CPUTIME_ID) - cpu_before) * 1e6 / (double)count;
+	close(fds[1]);
+	ram_destroy(&ram);
+	return (double)count / (end - start);
+}
+
+static struct bench_sample tcp_bandwidth(struct bench *bench, const void *arg)
+{
+	const struct load *load = arg;
+	double cpu, per_second = tcp_flow(bench, load->size, &cpu);
+
+	return (struct bench_sample){per_second * load->size / 1e9, cpu};
+}
+
+static struct bench_sample tcp_rate(struct bench *bench, const void *arg)
+{
+	double cpu, per_second = tcp_flow(bench, LATENCY_MSG, &cpu);
+
+	(void)arg;
+	return (struct bench_sample){per_second / 1000, cpu};
+}
+
+static void run_write_64k(struct bench *bench, struct bench_row *row)
+{
+	static const struct load load = {64 << 10, 16, 128};
+
+	bench_take_turns(bench, row, mesh_bandwidth, tcp_bandwidth, &load);
+}
+
+static void run_write_1m(struct bench *bench, struct bench_row *row)
+{
+	static const struct load load = {1 << 20, 1, 16};
+
+	bench_take_turns(bench, row, mesh_bandwidth, tcp_bandwidth, &load);
+}
+
+static void run_rate(struct bench *bench, struct bench_row *row)
+{
+	static const struct load load = {8, 32, 256};
+
+	bench_take_turns(bench, row, mesh_rate, tcp_rate, &load);
+}
+
+/* ---- latency ---- */
+
+/* The middle of the WRITEs' durations, in us; the program sleeps until the event. */
+static double write_latency(unsigned nodes)
+{
+	const struct fabric_config config = {.nodes = nodes, .buffer = RAM_PAGE, .mtu = 1500};
+	static const struct load load = {8, 1, 1};
+	static double seconds[LATENCY_OPS];
+	static struct fabric fabric;
+	struct node *from;
+	double cpu;
+
+	fabric_open(&fabric, &config);
+	from = &fabric.node[nodes - 1];
+	run_load(&fabric, &load, WARM_UP, &cpu);
+	for (unsigned i = 0; i < LATENCY_OPS; i++) {
+		double start;
+
+		ok(rdma_cq_arm(from->cq, false), "arm");
+		start = bench_now();
+		post(&fabric, 0, &load);
+		while (!take(from->cq))
+			if (rdma_events_wait(from->rdma, 2, 1000) < 0)
+				bench_die("event", -EPROTO);
+		seconds[i] = bench_now() - start;
+	}
+	fabric_close(&fabric);
+	return bench_median(seconds, LATENCY_OPS) * 1e6;
+}
+
+static struct bench_sample latency_added(struct bench *bench, const void *arg)
+{
+	double within = write_latency(1);
+
+	(void)bench, (void)arg;
+	return (struct bench_sample){.value = write_latency(2) - within};
+}
+
+static struct bench_sample latency_all(struct bench *bench, const void *arg)
+{
+	(void)bench, (void)arg;
+	return (struct bench_sample){.value = write_latency(2)};
+}
+
+/* Waits in epoll_wait(), then takes one message. Returns false at the end. */
+static bool await_message(int epoll, int fd, uint8_t *message)
+{
+	struct epoll_event event;
+	ssize_t got;
+
+	do {
+		if (epoll_wait(epoll, &event, 1, -1) < 0 && errno != EINTR)
+			bench_die("epoll_wait", -errno);
+		got = recv(fd, message, LATENCY_MSG, MSG_DONTWAIT);
+	} while (got < 0 && errno == EAGAIN);
+	return got > 0;
+}
+
+static int epoll_of(int fd)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+	int epoll = epoll_create1(EPOLL_CLOEXEC);
+
+	if (epoll < 0 || epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) < 0)
+		bench_die("epoll", -errno);
+	return epoll;
+}
+
+static void *echo(void *arg)
+{
+	uint8_t message[LATENCY_MSG];
+	int fd = *(int *)arg, epoll = epoll_of(fd);
+
+	while (await_message(epoll, fd, message))
+		send_all(fd, message, sizeof(message));
+	close(epoll);
+	return NULL;
+}
+
+static struct bench_sample round_trip(struct bench *bench, const void *arg)
+{
+	static double seconds[LATENCY_OPS];
+	uint8_t message[LATENCY_MSG] = {0};
+	pthread_t thread;
+	int fds[2], epoll;
+
+	(void)bench, (void)arg;
+	tcp_pair(fds);
+	epoll = epoll_of(fds[0]);
+	if (pthread_create(&thread, NULL, echo, &fds[1]))
+		bench_die("thread", -EAGAIN);
+	for (unsigned i = 0; i < LATENCY_OPS; i++) {
+		double start = bench_now();
+
+		send_all(fds[0], message, sizeof(message));
+		if (!await_message(epoll, fds[0], message))
+			bench_die("echo", -EPIPE);
+		seconds[i] = bench_now() - start;
+	}
+	close(fds[0]);
+	pthread_join(thread, NULL);
+	close(fds[1]);
+	close(epoll);
+	return (struct bench_sample){.value = bench_median(seconds, LATENCY_OPS) * 1e6};
+}
+
+static void run_latency(struct bench *bench, struct bench_row *row)
+{
+	bool all = strcmp(row->name, "latency-all") == 0;
+
+	bench_take_turns(bench, row, all ? latency_all : latency_added, round_trip, NULL);
+}
+
+/* ---- Ethernet ---- */
+
+#define ETH_WINDOW  (2u << 20) /* bytes that may be under way, or a TCP sender's worth */
+#define ETH_STALL_S 0.02       /* ... are lost after that long */
+
+struct stream {
+	struct node *from, *to;
+	struct nic_packet packet;
+	unsigned mtu;
+	uint64_t sent, received, lost; /* bytes of payload */
+	double heard;                  /* when something arrived last */
+};
+
+static void stream_prepare(struct bench *bench, struct stream *stream)
+{
+	struct nic *nic = stream->from->nic;
+	struct flow flow = flow_make(4, FRAME_PROTO_TCP, stream->to->nic->mac, nic->mac);
+	size_t size = frame_build(bench->frame, &flow, 65000, 1, FRAME_CSUM_TSO);
+
+	stream->packet = (struct nic_packet){.mss = (uint16_t)(stream->mtu - 40),
+	                                     .hdr_size = 54,
+	                                     .fragment = 32768,
+	                                     .size = size,
+	                                     .resident = nic->pair[0].tx.data};
+	memcpy(ram_at(&nic->ram, stream->packet.resident), bench->frame, size);
+}
+
+static bool stream_receive(struct stream *stream)
+{
+	struct nic *nic = stream->to->nic;
+	struct nic_pair *pair = &nic->pair[0];
+	uint64_t before = pair->rx_frames;
+	int got;
+
+	while ((got = nic_rx_take(nic, pair, NULL)) == 1)
+		;
+	if (got < 0)
+		bench_die("receive", got);
+	if (pair->rx_frames == before)
+		return false;
+	ok(nic_rx_fill(nic, pair), "receive buffers");
+	stream->received += (pair->rx_frames - before) * stream->packet.mss;
+	stream->heard = bench_now();
+	return true;
+}
+
+static bool stream_send(struct stream *stream)
+{
+	struct nic *nic = stream->from->nic;
+	struct nic_pair *pair = &nic->pair[0];
+	bool any = false;
+	int err;
+
+	while (stream->sent < stream->received + stream->lost + ETH_WINDOW &&
+	       nic_tx_post(nic, pair, &stream->packet) == 0) {
+		stream->sent += 65000;
+		any = true;
+	}
+	err = any ? nic_tx_ring(nic, pair) : 0;
+	if (err < 0 || (err = nic_tx_reap(nic, pair, 256)) < 0)
+		bench_die("transmit", err);
+	return any;
+}
+
+static void stream_run(struct stream *stream, double seconds)
+{
+	double start = bench_now();
+
+	stream->heard = start;
+	while (bench_now() < start + seconds) {
+		bool any = stream_receive(stream);
+
+		if (bench_now() > stream->heard + ETH_STALL_S) {
+			stream->lost = stream->sent - stream->received;
+			stream->heard = bench_now();
+		}
+		if (!stream_send(stream) && !any)
+			nap();
+	}
+}
+
+static struct bench_sample mesh_ethernet(struct bench *bench, const void *arg)
+{
+	const struct fabric_config config = {
+	        .nodes = 2, .mtu = *(const unsigned *)arg, .ethernet = true};
+	static struct fabric fabric;
+	struct stream stream = {.mtu = config.mtu};
+	double cpu, start;
+	uint64_t before;
+
+	fabric_open(&fabric, &config);
+	stream.from = &fabric.node[1];
+	stream.to = &fabric.node[0];
+	stream_prepare(bench, &stream);
+	/* Until the switch has let something through. */
+	for (start = bench_now(); !stream.received && bench_now() < start + 5;)
+		stream_run(&stream, WARM_UP);
+	before = stream.received;
+	cpu = fabric_cpu(&fabric);
+	start = bench_now();
+	stream_run(&stream, bench->seconds);
+	before = stream.received - before;
+	start = bench_now() - start;
+	cpu = fabric_cpu(&fabric) - cpu;
+	fabric_close(&fabric);
+	if (!before)
+		bench_die("Ethernet: nothing arrived", -EPROTO);
+	return (struct bench_sample){(double)before / start / 1e9, cpu * 65536e6 / (double)before};
+}
+
+static struct bench_sample tcp_64k(struct bench *bench, const void *arg)
+{
+	static const struct load load = {64 << 10, 1, 1};
+
+	(void)arg;
+	return tcp_bandwidth(bench, &load);
+}
+
+static void run_ethernet(struct bench *bench, struct bench_row *row)
+{
+	unsigned mtu = (unsigned)strtoul(strchr(row->name, '-') + 1, NULL, 10);
+
+	bench_take_turns(bench, row, mesh_ethernet, tcp_64k, &mtu);
+}
+
+/* ---- ICRC ---- */
+
+/* ns for the ICRC of one packet. */
+static double icrc_time(void)
+{
+	static uint8_t packet[ICRC_BYTES] = {0x45};
+	volatile uint32_t sum = 0;
+	double start = bench_clock(CLOCK_THREAD_CPUTIME_ID);
+
+	for (unsigned i = 0; i < ICRC_OPS; i++) {
+		packet[ICRC_BYTES - 1] = (uint8_t)i;
+		sum = sum + net_icrc(packet, sizeof(packet));
+	}
+	return (bench_clock(CLOCK_THREAD_CPUTIME_ID) - start) * 1e9 / ICRC_OPS;
+}
+
+/* Two TAPs and a bridge in a private namespace. */
+static bool make_bridge(char *reason, size_t size)
+{
+	static const char commands[] =
+	        "ip link set lo up && ip link add fabbr type bridge mcast_snooping 0 && "
+	        "ip link set fabbr mtu 9216 up && for i in 0 1; do "
+	        "ip tuntap add dev fab$i mode tap && "
+	        "ip link set fab$i mtu 9216 master fabbr up || exit; done";
+
+	if (!peer_prepare(reason, size))
+		return false;
+	if (system(commands) == 0)
+		return true;
+	snprintf(reason, size, "not measured: no bridge of two TAPs");
+	return false;
+}
+
+static struct bench_sample packet_cost(struct bench *bench, const void *arg)
+{
+	const struct fabric_config config = {
+	        .nodes = 2, .buffer = BUFFER, .mtu = MTU_JUMBO, .roce = true};
+	static const struct load load = {64 << 10, 4, 16};
+	double cpu;
+
+	(void)arg;
+	write_load(bench, &config, &load, &cpu);
+	return (struct bench_sample){.value = cpu * 1000 / 16 * 0.05};
+}
+
+static struct bench_sample icrc_cost(struct bench *bench, const void *arg)
+{
+	(void)bench, (void)arg;
+	return (struct bench_sample){.value = 2 * icrc_time()};
+}
+
+static void run_icrc(struct bench *bench, struct bench_row *row)
+{
+	static char reason[160];
+
+	if (make_bridge(reason, sizeof(reason)))
+		bench_take_turns(bench, row, icrc_cost, packet_cost, NULL);
+	else
+		row->missing = reason;
+}
+
+/* ---- many nodes ---- */
+
+static struct bench_sample cost_of_nodes(struct bench *bench, const void *arg)
+{
+	const struct fabric_config config = {
+	        .nodes = *(const unsigned *)arg, .buffer = 256 << 10, .mtu = 1500};
+	const struct load load = {4096, 8, 16};
+	double cpu;
+
+	write_load(bench, &config, &load, &cpu);
+	return (struct bench_sample){.value = cpu};
+}
+
+static struct bench_sample cost_of_two(struct bench *bench, const void *arg)
+{
+	static const unsigned two = 2;
+
+	(void)arg;
+	return cost_of_nodes(bench, &two);
+}
+
+static void run_nodes(struct bench *bench, struct bench_row *row)
+{
+	unsigned count = (unsigned)strtoul(strchr(row->name, '-') + 1, NULL, 10);
+
+	bench_take_turns(bench, row, cost_of_nodes, cost_of_two, &count);
+}
+
+/* ---- rows ---- */
+
+#define LATENCY_AIM (1 / 1.15)
+
+static const struct bench_entry entries[] = {
+        {{"write-64k", "mesh, WRITE of 64 KiB; TCP flow", "GB/s", .aim = 0.90}, run_write_64k},
+        {{"write-1m", "mesh, WRITE of 1 MiB; TCP flow", "GB/s", .aim = 0.90}, run_write_1m},
+        {{"latency", "mesh adds to a WRITE; TCP round trip", "us", .aim = LATENCY_AIM,
+          .cost = true},
+         run_latency},
+        {{"latency-all", "mesh, 8-byte WRITE; TCP round trip", "us", .aim = 0, .cost = true},
+         run_latency},
+        {{"rate-32", "mesh, 8-byte WRITEs; TCP, a send() each", "k/s", .aim = 0}, run_rate},
+        {{"eth-9000", "mesh, Ethernet, MTU 9000; TCP flow", "GB/s", .aim = 0.60}, run_ethernet},
+        {{"eth-1500", "mesh, Ethernet, MTU 1500; TCP flow", "GB/s", .aim = 0.60}, run_ethernet},
+        {{"nodes-8", "CPU for a WRITE, 8 nodes; 2", "us", .aim = 0.83, .cost = true}, run_nodes},
+        {{"nodes-64", "CPU for a WRITE, 64 nodes; 2", "us", .aim = 0.83, .cost = true}, run_nodes},
+        {{"icrc", "ICRC of a 4 KiB packet; 5 % of its cost", "ns", .aim = 1.0, .cost = true},
+         run_icrc},
+};
+
+int main(int argc, char **argv)
+{
+	static const struct bench_program program = {
+	        .name = "fabric",
+	        .what = "What verbs and Ethernet cost between servers, against limits of the same "
+	                "run.",
+	        .entries = entries,
+	        .count = sizeof(entries) / sizeof(entries[0]),
+	};
+
+	return bench_main(argc, argv, &program);
+}
