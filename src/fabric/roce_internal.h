@@ -80,9 +80,10 @@ struct roce_qp {
 	bool cnp_due;
 
 	/* responder: what is under way, if anything */
-	uint16_t landing;  /* ROCE_IS_SEND, ROCE_IS_WRITE, or 0 */
-	uint32_t expected; /* while landing: the next PSN */
-	bool gap_told;     /* the peer has been told what is expected */
+	uint16_t landing;    /* ROCE_IS_SEND, ROCE_IS_WRITE, or 0 */
+	uint32_t expected;   /* while landing: the next PSN */
+	bool gap_told;       /* the peer has been told what is expected */
+	uint32_t gap_newest; /* ... and this had come meanwhile */
 	struct rdma_request req;
 	struct rdma_inbound in;
 	/* answers */

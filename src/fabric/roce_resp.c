@@ -69,9 +69,11 @@ static enum step step_sequence(struct roce_rx *rx)
 		return STEP_ORDER;
 	}
 	counter_inc(&fabric_roce_rx_missing);
-	if (!rq->gap_told)
+	/* once, and again when the peer has started over and what is expected was lost once more */
+	if (!rq->gap_told || roce_psn_diff(rx->packet.fields.psn, rq->gap_newest) < 0)
 		roce_reply_nak(rq, expected_psn(rx), ROCE_SYNDROME_SEQUENCE);
 	rq->gap_told = true;
+	rq->gap_newest = rx->packet.fields.psn;
 	return STEP_DONE;
 }
 
@@ -196,8 +198,10 @@ static enum step conclude(struct roce_rx *rx, enum rdma_verdict verdict, uint8_t
 
 	if (rx->packet.fields.opcode >> 5 != ROCE_RC >> 5)
 		return STEP_DONE;
-	if (verdict == RDMA_VERDICT_RNR)
+	if (verdict == RDMA_VERDICT_RNR) {
 		rq->gap_told = true; /* what follows is known to come too early */
+		rq->gap_newest = rx->packet.fields.psn;
+	}
 	if (verdict != RDMA_VERDICT_OK || rx->packet.fields.ack_request)
 		roce_reply_verdict(rq, rx->packet.fields.psn, verdict, rnr_timer);
 	return STEP_DONE;
