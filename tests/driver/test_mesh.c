@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Servers on a mesh, each a process of its own with a NIC: verbs between them, and what is left of
+ * it when one of them is killed, stopped, or started again.
+ */
+#include "env.h"
+#include "rdma.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { NODES = 3, PD = 7, PAGE = 1, SIZE = 1 << 20 };
+
+struct node {
+	struct server *server;
+	struct nic *nic;
+	struct rdma *rdma;
+	struct rdma_cq *cq;
+	struct rdma_mr mr;
+};
+
+struct mesh {
+	uint16_t port;
+	struct node node[NODES];
+};
+
+static uint16_t free_port(void)
+{
+	struct sockaddr_in addr = {.sin_family = AF_INET,
+	                           .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t size = sizeof(addr);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_int_equal(bind(fd, (struct sockaddr *)&addr, size), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&addr, &size), 0);
+	close(fd);
+	return ntohs(addr.sin_port);
+}
+
+static void node_start(struct mesh *mesh, unsigned index)
+{
+	struct node *node = &mesh->node[index];
+	char backend[60], mac[18];
+	const char *const args[] = {"--backend", backend, NULL};
+	struct server_options options = {.args = args, .mac = mac};
+	const struct rdma_cq_config cq = {.log2 = 10, .page = PAGE};
+	const struct rdma_mr_config mr = {
+	        .pd = PD, .flags = MRF_ALL, .size = SIZE, .scattered = true};
+
+	snprintf(mac, sizeof(mac), "02:00:00:00:ac:%02x", index + 1);
+	snprintf(backend, sizeof(backend), index ? "tcp:worker:127.0.0.1:%u" : "tcp:manager:%u",
+	         mesh->port);
+	if (index == 0)
+		strcat(backend, ",interval=200");
+	sys_ok(server_spawn(&node->server, &options));
+	struct nic_options nic = NIC_OPTIONS(node->server->socket);
+
+	nic.brief = true;
+	nic.pairs = 1;
+	nic.ram_size = 64u << 20;
+	nic_ok(NULL, nic_start(&node->nic, &nic));
+	nic_ok(node->nic, rdma_open(&node->rdma, node->nic));
+	nic_ok(node->nic, rdma_cq_create(node->rdma, &node->cq, &cq));
+	nic_ok(node->nic, rdma_mr_create(node->rdma, &node->mr, &mr));
+}
+
+static void node_forget(struct node *node)
+{
+	rdma_cq_free(node->cq);
+	rdma_free(node->rdma);
+	nic_close(node->nic);
+	*node = (struct node){0};
+}
+
+/* As a machine that loses power; its client goes with it. */
+static void node_kill(struct node *node)
+{
+	struct server *server = node->server;
+
+	kill(server->pid, SIGKILL);
+	node_forget(node);
+	while (server_alive(server))
+		usleep(1000);
+	assert_int_equal(server_stop(server), -ECHILD); /* and says why */
+}
+
+static int setup(void **state)
+{
+	static struct mesh mesh;
+
+	mesh = (struct mesh){.port = free_port()};
+	for (unsigned i = 0; i < NODES; i++)
+		node_start(&mesh, i);
+	*state = &mesh;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct mesh *mesh = *state;
+
+	for (unsigned i = NODES; i-- > 0;) {
+		struct server *server = mesh->node[i].server;
+
+		node_forget(&mesh->node[i]);
+		sys_ok(server_stop(server));
+	}
+	return 0;
+}
+
+/* ---- traffic ---- */
+
+struct pair {
+	struct node *from, *to;
+	struct rdma_qp *qp, *peer;
+};
+
+/* TIMEOUT: as in rdma_path; 14 is 67 ms, 8 times. */
+static void connect_pair(struct mesh *mesh, unsigned from, unsigned to, uint8_t timeout,
+                         struct pair *pair)
+{
+	struct rdma_qp_config config = {.pd = PD, .page = PAGE, .sq_log2 = 8, .rq_log2 = 6};
+	struct rdma_path path = RDMA_PATH;
+
+	*pair = (struct pair){.from = &mesh->node[from], .to = &mesh->node[to]};
+	path.timeout = timeout;
+	config.sq_cq = config.rq_cq = pair->from->cq;
+	nic_ok(pair->from->nic, rdma_qp_create(pair->from->rdma, &pair->qp, &config));
+	config.sq_cq = config.rq_cq = pair->to->cq;
+	nic_ok(pair->to->nic, rdma_qp_create(pair->to->rdma, &pair->peer, &config));
+	nic_ok(pair->from->nic, rdma_qp_connect(pair->qp, pair->peer, &path));
+}
+
+static void post(struct pair *pair, uint8_t op, uint32_t size)
+{
+	struct rdma_send send = {.op = op,
+	                         .num_sge = 1,
+	                         .flags = WQE_SIGNALED,
+	                         .sge = {rdma_sge(&pair->from->mr, 0, size)},
+	                         .va = pair->to->mr.va,
+	                         .rkey = pair->to->mr.key,
+	                         .swap_add = 1};
+
+	nic_ok(pair->from->nic, rdma_send(pair->qp, &send));
+}
+
+static enum rdma_status outcome(struct pair *pair)
+{
+	struct rdma_wc wc;
+
+	do /* others share the CQ */
+		nic_ok(pair->from->nic, rdma_wait(pair->from->cq, &wc));
+	while (wc.qp != pair->qp);
+	return wc.status;
+}
+
+static void assert_works(struct pair *pair, uint32_t seed)
+{
+	rdma_mr_fill(&pair->from->mr, 0, SIZE, seed);
+	post(pair, OP_WRITE, SIZE);
+	assert_int_equal(outcome(pair), WC_OK);
+	assert_true(rdma_mr_check(&pair->to->mr, 0, SIZE, seed));
+	rdma_mr_fill(&pair->to->mr, 0, SIZE, seed + 1);
+	post(pair, OP_READ, SIZE);
+	assert_int_equal(outcome(pair), WC_OK);
+	assert_true(rdma_mr_check(&pair->from->mr, 0, SIZE, seed + 1));
+}
+
+static void free_pair(struct pair *pair)
+{
+	rdma_qp_free(pair->qp);
+	rdma_qp_free(pair->peer);
+}
+
+/* ---- tests ---- */
+
+static void test_everybody(void **state)
+{
+	struct mesh *mesh = *state;
+	struct pair pair;
+
+	for (unsigned from = 0; from < NODES; from++)
+		for (unsigned to = 0; to < NODES; to++) {
+			if (from == to)
+				continue;
+			connect_pair(mesh, from, to, 14, &pair);
+			assert_works(&pair, from * 10 + to);
+			free_pair(&pair);
+		}
+}
+
+/* A word that two nodes add to: nothing is lost or done twice. */
+static void test_counter(void **state)
+{
+	enum { ADDS = 200 };
+	struct mesh *mesh = *state;
+	struct pair pairs[2];
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < 2; i++)
+		connect_pair(mesh, i, 2, 14, &pairs[i]);
+	memcpy(rdma_mr_at(&mesh->node[2].mr, 0), &sum, sizeof(sum));
+	for (int n = 0; n < ADDS; n++) {
+		for (unsigned i = 0; i < 2; i++)
+			post(&pairs[i], OP_FETCH_ADD, 8);
+		for (unsigned i = 0; i < 2; i++)
+			assert_int_equal(outcome(&pairs[i]), WC_OK);
+	}
+	memcpy(&sum, rdma_mr_at(&mesh->node[2].mr, 0), sizeof(sum));
+	assert_int_equal(sum, 2 * ADDS);
+	free_pair(&pairs[0]);
+	free_pair(&pairs[1]);
+}
+
+/* A worker is killed: the queue pairs that talk to it end with retry exceeded, others go on; it is
+ * started again, and is reached again. */
+static void test_worker_killed(void **state)
+{
+	struct mesh *mesh = *state;
+	struct pair dying, living;
+
+	connect_pair(mesh, 0, 2, 14, &dying);
+	connect_pair(mesh, 0, 1, 14, &living);
+	assert_works(&dying, 1);
+	assert_works(&living, 2);
+	for (int i = 0; i < 50; i++)
+		post(&dying, OP_WRITE, SIZE);
+	rdma_qp_free(dying.peer);
+	dying.peer = NULL;
+	node_kill(&mesh->node[2]);
+	enum rdma_status status;
+
+	do
+		status = outcome(&dying);
+	while (status == WC_OK);
+	assert_int_equal(status, WC_RETRY_EXC);
+	assert_works(&living, 3);
+	node_start(mesh, 2);
+	struct pair again;
+
+	connect_pair(mesh, 1, 2, 14, &again);
+	assert_works(&again, 4);
+	free_pair(&again);
+	free_pair(&living);
+	rdma_qp_free(dying.qp);
+}
+
+/* The manager is killed and started again: workers that know each other go on, and everybody is
+ * reached again by everybody. */
+static void test_manager_killed(void **state)
+{
+	struct mesh *mesh = *state;
+	struct pair pair, back;
+
+	connect_pair(mesh, 1, 2, 14, &pair);
+	assert_works(&pair, 1);
+	node_kill(&mesh->node[0]);
+	for (uint32_t i = 0; i < 20; i++)
+		assert_works(&pair, 10 + i);
+	node_start(mesh, 0);
+	connect_pair(mesh, 2, 0, 18, &back);
+	assert_works(&back, 50);
+	assert_works(&pair, 60);
+	free_pair(&pair);
+	free_pair(&back);
+}
+
+/* A server that stands still for a second, and goes on: retries bridge it. */
+static void test_standstill(void **state)
+{
+	struct mesh *mesh = *state;
+	struct pair pair;
+
+	connect_pair(mesh, 1, 2, 18, &pair); /* 1 s, 8 times */
+	assert_works(&pair, 1);
+	kill(mesh->node[2].server->pid, SIGSTOP);
+	for (int i = 0; i < 20; i++)
+		post(&pair, OP_FETCH_ADD, 8);
+	usleep(1200 * 1000);
+	kill(mesh->node[2].server->pid, SIGCONT);
+	for (int i = 0; i < 20; i++)
+		assert_int_equal(outcome(&pair), WC_OK);
+	assert_works(&pair, 2);
+	free_pair(&pair);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        TEST(test_everybody),      TEST(test_counter),    TEST(test_worker_killed),
+	        TEST(test_manager_killed), TEST(test_standstill),
+	};
+
+	return cmocka_run_group_tests_name("driver/mesh", tests, NULL, NULL);
+}
