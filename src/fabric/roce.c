@@ -293,6 +293,10 @@ static bool roce_take(struct net_sharer *sharer, const struct net_frame *frame)
 
 	if (frame->gso != NET_GSO_NONE || frame->csum_partial)
 		return false;
+	/* most frames are none of ours, as their first piece tells */
+	if (frame->iov[0].iov_len >= RDMA_TEMPLATE_MAX &&
+	    !roce_is_packet(frame->iov[0].iov_base, frame->iov[0].iov_len))
+		return false;
 	const uint8_t *bytes = frame_bytes(roce, frame, &size);
 
 	if (!bytes || !roce_is_packet(bytes, size))

@@ -398,13 +398,16 @@ static int open_tap(struct server *server, struct error_text *error)
 		int error;
 		const char *text;
 	} reasons[] = {
-	        {-ENODEV, "no TAP interface has this name; make it with: ip tuntap add dev IF mode "
-	                  "tap user $USER"},
-	        {-EPERM, "belongs to another user; make one with: ip tuntap add dev IF mode tap "
-	                 "user $USER"},
+	        {-ENODEV,
+	         "no TAP interface has this name; make it with: sudo ip tuntap add dev IF mode "
+	         "tap user $USER"},
+	        {-EPERM,
+	         "belongs to another user; make one with: sudo ip tuntap add dev IF mode tap "
+	         "user $USER"},
 	        {-EBUSY, "another program has it open; end that or give another interface"},
 	        {-ENOENT, "this host has no /dev/net/tun; load the module tun"},
-	        {-EACCES, "/dev/net/tun may not be opened; ask for the right to"},
+	        {-EACCES, "/dev/net/tun may not be opened by this user; as root: chmod 0666 "
+	                  "/dev/net/tun, as most hosts have it"},
 	};
 	const char *name = server->options->tap;
 	int failed;
@@ -577,11 +580,14 @@ static void log_start(const struct server *server)
 		log_warn("every server on such an unnamed --fd has this MAC address: give --mac "
 		         "when "
 		         "there are several");
+	if (strcmp(server->options->backend, "roce") == 0 && !server->options->tap)
+		log_warn("backend roce without --tap: its packets reach nobody; give --tap IF");
 	log_info("NIC profile %s", server_profile_text(server->profile, profile, sizeof(profile)));
 	if (values->intr_vectors < profile_full_vectors(values))
 		log_warn("queues.intr_vectors %" PRIu32 " is below 1 + queues.eth %" PRIu32
 		         " + queues.rdma_eqs %" PRIu32
-		         ": a guest with many CPUs gets fewer event queues or queues than these",
+		         ": a guest with many CPUs gets fewer event queues or queues than these; a "
+		         "profile with intr_vectors = auto gives all",
 		         values->intr_vectors, values->eth_queues, values->rdma_eqs);
 }
 
