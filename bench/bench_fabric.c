@@ -5,44 +5,42 @@
  * Driver models stand in for the guests, one for each server. Measurement and limit take turns and
  * the middle of the rounds' ratios counts, so that other load on the machine hits both. The column
  * CPU compares the CPU time of all servers with that of both ends of the limit, for the same work;
- *it says more than the ratio where there are fewer CPUs than the three programs that take part.
+ * it says more than the ratio where there are fewer CPUs than the three programs that take part.
  *
  *	write-SIZE	WRITEs over the mesh; limit: one TCP flow on loopback
- *	latency		of an 8-byte WRITE over the mesh, less that of one within the NIC: what the
- *			fabric adds to doorbell and completion; limit: a TCP round trip between two
- *			threads that sleep in epoll_wait() as the servers do
- *	latency-all	the whole of it; limit: the same
+ *	latency		of an 8-byte WRITE over the mesh, less that of one within the NIC: what
+ *			the fabric adds to doorbell and completion; limit: a TCP round trip
+ *			between processes that sleep in epoll_wait() as the servers do
+ *	latency-all	the whole of it; limit: the same hops by bare sockets, a UNIX socket to a
+ *			process that passes it on by TCP, and back
  *	rate-32		8-byte WRITEs, 32 a doorbell; limit: a TCP flow with a send() for each
- *	eth-MTU		TCP segments of 64 KiB over the mesh, cut to MTU where they arrive; limit:
- *one TCP flow
+ *	eth-MTU		TCP segments of 64 KiB over the mesh, cut to MTU where they arrive;
+ *			limit: one TCP flow
+ *	nodes-N		CPU of all servers for a WRITE of 4 KiB to each node in turn; limit: of 2
  *	icrc		time of the ICRC of a 4 KiB packet, made and checked; limit: 5 % of what
- *both servers spend on it
- *	nodes-N		CPU of all servers for a WRITE of 4 KiB to each node in turn; limit: with 2
+ *			both servers spend on the packet
  */
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/tcp.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/socket.h>
-#include <unistd.h>
+#include <time.h>
 
 #include "frame.h"
 #include "harness.h"
 #include "net/icrc.h"
 #include "rdma.h"
+#include "tcp.h"
 
 #define PD          1
 #define PAGE        1 /* doorbell page: a process */
 #define NODES_MAX   64
 #define WARM_UP     0.05
 #define BUFFER      (16u << 20)
+#define NODES_TIMES 3 /* as long as other measurements */
 #define NAP_US      50
 #define LATENCY_OPS 3000
-#define LATENCY_MSG 64 /* bytes of a TCP message that stands for a WRITE of 8 */
+#define MESSAGE     64 /* bytes of a TCP message that stands for a WRITE of 8 */
 #define MTU_JUMBO   9000
 #define ICRC_BYTES  (20 + 8 + 12 + 4096) /* IPv4, UDP, BTH, payload */
 #define ICRC_OPS    100000
@@ -84,20 +82,6 @@ struct fabric_config {
 	uint32_t mtu;
 	bool roce, ethernet;
 };
-
-static uint16_t free_port(void)
-{
-	struct sockaddr_in addr = {.sin_family = AF_INET};
-	socklen_t size = sizeof(addr);
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	if (fd < 0 || bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 ||
-	    getsockname(fd, (struct sockaddr *)&addr, &size) < 0)
-		bench_die("TCP port", -errno);
-	close(fd);
-	return ntohs(addr.sin_port);
-}
 
 static void start_server(struct node *node, const struct fabric_config *config, unsigned index,
                          uint16_t port)
@@ -162,7 +146,7 @@ static void make_qps(struct fabric *fabric, const struct fabric_config *config)
 
 static void fabric_open(struct fabric *fabric, const struct fabric_config *config)
 {
-	uint16_t port = free_port();
+	uint16_t port = bench_tcp_port();
 
 	*fabric = (struct fabric){.count = config->nodes};
 	for (unsigned i = 0; i < config->nodes; i++)
@@ -279,7 +263,7 @@ static double run_load(struct fabric *fabric, const struct load *load, double se
 	return (double)posted / seconds;
 }
 
-static double write_load(struct bench *bench, const struct fabric_config *config,
+static double write_load(double seconds, const struct fabric_config *config,
                          const struct load *load, double *cpu)
 {
 	static struct fabric fabric;
@@ -287,7 +271,7 @@ static double write_load(struct bench *bench, const struct fabric_config *config
 
 	fabric_open(&fabric, config);
 	run_load(&fabric, load, WARM_UP, cpu);
-	per_second = run_load(&fabric, load, bench->seconds, cpu);
+	per_second = run_load(&fabric, load, seconds, cpu);
 	fabric_close(&fabric);
 	return per_second;
 }
@@ -296,7 +280,7 @@ static struct bench_sample mesh_bandwidth(struct bench *bench, const void *arg)
 {
 	const struct fabric_config config = {.nodes = 2, .buffer = BUFFER, .mtu = 1500};
 	const struct load *load = arg;
-	double cpu, per_second = write_load(bench, &config, load, &cpu);
+	double cpu, per_second = write_load(bench->seconds, &config, load, &cpu);
 
 	return (struct bench_sample){per_second * load->size / 1e9, cpu};
 }
@@ -304,105 +288,22 @@ static struct bench_sample mesh_bandwidth(struct bench *bench, const void *arg)
 static struct bench_sample mesh_rate(struct bench *bench, const void *arg)
 {
 	const struct fabric_config config = {.nodes = 2, .buffer = BUFFER, .mtu = 1500};
-	double cpu, per_second = write_load(bench, &config, arg, &cpu);
+	double cpu, per_second = write_load(bench->seconds, &config, arg, &cpu);
 
 	return (struct bench_sample){per_second / 1000, cpu};
-}
-
-/* ---- a TCP flow ---- */
-
-struct flow_end {
-	int fd;
-	uint8_t *buffer;
-};
-
-/* Two ends of a TCP connection on loopback. */
-static void tcp_pair(int fds[2])
-{
-	struct sockaddr_in addr = {.sin_family = AF_INET};
-	socklen_t size = sizeof(addr);
-	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
-
-	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	fds[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (listener < 0 || bind(listener, (struct sockaddr *)&addr, sizeof(addr)) < 0 ||
-	    listen(listener, 1) < 0 || getsockname(listener, (struct sockaddr *)&addr, &size) < 0 ||
-	    connect(fds[0], (struct sockaddr *)&addr, sizeof(addr)) < 0)
-		bench_die("TCP", -errno);
-	fds[1] = accept(listener, NULL, NULL);
-	for (int i = 0; i < 2; i++)
-		if (fds[i] < 0 ||
-		    setsockopt(fds[i], IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)) < 0)
-			bench_die("TCP", -errno);
-	close(listener);
-}
-
-static void *receive_all(void *arg)
-{
-	const struct flow_end *end = arg;
-	size_t at = 0;
-	ssize_t got;
-
-	do {
-		got = recv(end->fd, end->buffer + at, BUFFER - at, 0);
-		at = (at + (size_t)(got > 0 ? got : 0)) % BUFFER;
-	} while (got > 0);
-	return NULL;
-}
-
-static void send_all(int fd, const uint8_t *data, size_t size)
-{
-	while (size) {
-		ssize_t sent = send(fd, data, size, 0);
-
-		if (sent < 0)
-			bench_die("send", -errno);
-		data += sent;
-		size -= (size_t)sent;
-	}
-}
-
-/* Messages of SIZE a second over one TCP flow, each its own send(), in memory as guests have it. */
-static double tcp_flow(struct bench *bench, size_t size, double *cpu)
-{
-	double start, end, cpu_before;
-	struct flow_end receiver;
-	uint64_t count = 0;
-	pthread_t thread;
-	struct ram ram;
-	int fds[2];
-
-	ok(ram_create(&ram, 2 * BUFFER), "memory");
-	memset(ram.host, 1, 2 * (size_t)BUFFER);
-	tcp_pair(fds);
-	receiver = (struct flow_end){fds[1], ram.host + BUFFER};
-	if (pthread_create(&thread, NULL, receive_all, &receiver))
-		bench_die("thread", -EAGAIN);
-	cpu_before = bench_clock(CLOCK_PROCESS_CPUTIME_ID);
-	start = bench_now();
-	while (bench_now() < start + bench->seconds)
-		for (unsigned i = 0; i < 8; i++, count++)
-			send_all(fds[0], ram.host + count % (BUFFER / size) * size, size);
-	close(fds[0]);
-	pthread_join(thread, NULL);
-	end = bench_now();
-	*cpu = (bench_clock(CLOCK_PROCESS_CPUTIME_ID) - cpu_before) * 1e6 / (double)count;
-	close(fds[1]);
-	ram_destroy(&ram);
-	return (double)count / (end - start);
 }
 
 static struct bench_sample tcp_bandwidth(struct bench *bench, const void *arg)
 {
 	const struct load *load = arg;
-	double cpu, per_second = tcp_flow(bench, load->size, &cpu);
+	double cpu, per_second = bench_tcp_flow(bench->seconds, load->size, &cpu);
 
 	return (struct bench_sample){per_second * load->size / 1e9, cpu};
 }
 
 static struct bench_sample tcp_rate(struct bench *bench, const void *arg)
 {
-	double cpu, per_second = tcp_flow(bench, LATENCY_MSG, &cpu);
+	double cpu, per_second = bench_tcp_flow(bench->seconds, MESSAGE, &cpu);
 
 	(void)arg;
 	return (struct bench_sample){per_second / 1000, cpu};
@@ -473,73 +374,19 @@ static struct bench_sample latency_all(struct bench *bench, const void *arg)
 	return (struct bench_sample){.value = write_latency(2)};
 }
 
-/* Waits in epoll_wait(), then takes one message. Returns false at the end. */
-static bool await_message(int epoll, int fd, uint8_t *message)
-{
-	struct epoll_event event;
-	ssize_t got;
-
-	do {
-		if (epoll_wait(epoll, &event, 1, -1) < 0 && errno != EINTR)
-			bench_die("epoll_wait", -errno);
-		got = recv(fd, message, LATENCY_MSG, MSG_DONTWAIT);
-	} while (got < 0 && errno == EAGAIN);
-	return got > 0;
-}
-
-static int epoll_of(int fd)
-{
-	struct epoll_event event = {.events = EPOLLIN};
-	int epoll = epoll_create1(EPOLL_CLOEXEC);
-
-	if (epoll < 0 || epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) < 0)
-		bench_die("epoll", -errno);
-	return epoll;
-}
-
-static void *echo(void *arg)
-{
-	uint8_t message[LATENCY_MSG];
-	int fd = *(int *)arg, epoll = epoll_of(fd);
-
-	while (await_message(epoll, fd, message))
-		send_all(fd, message, sizeof(message));
-	close(epoll);
-	return NULL;
-}
-
 static struct bench_sample round_trip(struct bench *bench, const void *arg)
 {
-	static double seconds[LATENCY_OPS];
-	uint8_t message[LATENCY_MSG] = {0};
-	pthread_t thread;
-	int fds[2], epoll;
+	const bool *relayed = arg;
 
-	(void)bench, (void)arg;
-	tcp_pair(fds);
-	epoll = epoll_of(fds[0]);
-	if (pthread_create(&thread, NULL, echo, &fds[1]))
-		bench_die("thread", -EAGAIN);
-	for (unsigned i = 0; i < LATENCY_OPS; i++) {
-		double start = bench_now();
-
-		send_all(fds[0], message, sizeof(message));
-		if (!await_message(epoll, fds[0], message))
-			bench_die("echo", -EPIPE);
-		seconds[i] = bench_now() - start;
-	}
-	close(fds[0]);
-	pthread_join(thread, NULL);
-	close(fds[1]);
-	close(epoll);
-	return (struct bench_sample){.value = bench_median(seconds, LATENCY_OPS) * 1e6};
+	(void)bench;
+	return (struct bench_sample){.value = bench_tcp_round_trip(*relayed)};
 }
 
 static void run_latency(struct bench *bench, struct bench_row *row)
 {
 	bool all = strcmp(row->name, "latency-all") == 0;
 
-	bench_take_turns(bench, row, all ? latency_all : latency_added, round_trip, NULL);
+	bench_take_turns(bench, row, all ? latency_all : latency_added, round_trip, &all);
 }
 
 /* ---- Ethernet ---- */
@@ -708,7 +555,7 @@ static struct bench_sample packet_cost(struct bench *bench, const void *arg)
 	double cpu;
 
 	(void)arg;
-	write_load(bench, &config, &load, &cpu);
+	write_load(bench->seconds, &config, &load, &cpu);
 	return (struct bench_sample){.value = cpu * 1000 / 16 * 0.05};
 }
 
@@ -737,7 +584,8 @@ static struct bench_sample cost_of_nodes(struct bench *bench, const void *arg)
 	const struct load load = {4096, 8, 16};
 	double cpu;
 
-	write_load(bench, &config, &load, &cpu);
+	/* Long enough for what starting that many servers leaves to do not to count. */
+	write_load(NODES_TIMES * bench->seconds, &config, &load, &cpu);
 	return (struct bench_sample){.value = cpu};
 }
 
@@ -766,7 +614,8 @@ static const struct bench_entry entries[] = {
         {{"latency", "mesh adds to a WRITE; TCP round trip", "us", .aim = LATENCY_AIM,
           .cost = true},
          run_latency},
-        {{"latency-all", "mesh, 8-byte WRITE; TCP round trip", "us", .aim = 0, .cost = true},
+        {{"latency-all", "mesh, 8-byte WRITE; bare sockets, same hops", "us", .aim = 0,
+          .cost = true},
          run_latency},
         {{"rate-32", "mesh, 8-byte WRITEs; TCP, a send() each", "k/s", .aim = 0}, run_rate},
         {{"eth-9000", "mesh, Ethernet, MTU 9000; TCP flow", "GB/s", .aim = 0.60}, run_ethernet},
