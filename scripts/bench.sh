@@ -12,7 +12,9 @@
 main() {
 	case ${1:-} in
 	--help | -h) show_usage && exit 0 ;;
-	"" | -*) usage_error "which group?" ;;
+	"") usage_error "name a group" ;;
+	eth | rdma | fabric) ;;
+	*) usage_error "no group '$1'; there are eth, rdma and fabric" ;;
 	esac
 	case " $* " in
 	*" --help "* | *" -h "*) exec "$ROOT/bench/run" "$@" ;;
