@@ -526,9 +526,9 @@ void rdma_msg_not_ready(struct rdma_msg *msg, uint8_t rnr_timer)
 
 	if (!rdma_msg_is_open(msg))
 		return;
-	while (qp->tx != qp->head && rdma_qp_msg(qp, qp->tx) != msg) {
+	/* with a full window the place behind the newest message is that of the oldest */
+	while (qp->tx != qp->head && (qp->tx == qp->tail || rdma_qp_msg(qp, qp->tx) != msg))
 		message_restart(rdma_qp_msg(qp, --qp->tx));
-	}
 	qp->block = RDMA_BLOCK_RNR;
 	qp->rnr_code = rnr_timer;
 	qp->timer_stale = true;

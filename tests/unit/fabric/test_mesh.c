@@ -234,6 +234,31 @@ static void ready_is_told(void **state)
 	mr_free(&there);
 }
 
+/* The same with as many messages out as may be, and no timer that would make up for it. */
+static void full_window_is_told(void **state)
+{
+	enum { MANY = 2 * MESH_WINDOW };
+	struct pair *pair = *state;
+	struct test_mr here = mr_new(pair->a->nic, PD, 0x1000, 64, ALL);
+	struct test_mr there = mr_new(pair->b->nic, PD, 0x2000, 64, ALL);
+	struct rdma_wr wr = wr_send(RDMA_SEND, sge_of(&here, 0, 64));
+	struct rdma_qp_attr attr = {.rnr_timer = 0, .timeout = 0};
+
+	assert_int_equal(rdma_qp_modify(pair->qb->qp, RDMA_ATTR_RNR_TIMER, &attr), 0);
+	assert_int_equal(rdma_qp_modify(pair->qa->qp, RDMA_ATTR_TIMEOUT, &attr), 0);
+	for (int i = 1; i < MANY; i++)
+		qp_put_send(pair->qa, &wr);
+	qp_post_send(pair->qa, &wr);
+	rig_pass(pair->loop, 20);
+	for (int i = 0; i < MANY; i++)
+		qp_post_recv_sge(pair->qb, 1, sge_of(&there, 0, 64));
+	rdma_qp_kick_recv(pair->qb->qp);
+	nic_wait(pair->a->nic, &pair->qa->send_wcs, MANY);
+	assert_int_equal(pair->qb->recv_wcs, MANY);
+	mr_free(&here);
+	mr_free(&there);
+}
+
 static void bad_key(void **state)
 {
 	struct pair *pair = *state;
@@ -437,7 +462,7 @@ int main(void)
 	        TEST(bad_key),           TEST(local_fault),
 	        TEST(memory_by_copy),    TEST(datagrams),
 	        TEST(broken_connection), TEST(peer_gone),
-	        TEST(late_peer),
+	        TEST(late_peer),         TEST(full_window_is_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
