@@ -23,6 +23,7 @@
 #include "base/iov.h"
 
 COUNTER(mesh_rx_no_flow, "requests of a flow that was not opened, skipped");
+COUNTER(mesh_rx_flows_full, "flows that were not opened because too many are, of all peers");
 COUNTER(mesh_rx_no_qp, "messages to a queue pair that is not here, skipped");
 COUNTER(mesh_rx_skipped, "messages that their queue pair did not take, skipped");
 COUNTER(mesh_rx_reads, "READs beyond what a flow may have in line, skipped");
@@ -83,6 +84,7 @@ void mesh_inflow_free(struct mesh_inflow *flow)
 		read_drop(flow, TAILQ_FIRST(&flow->reads));
 	if (flow->starves)
 		flow->starves->starved = NULL;
+	flow->conn->mesh->inflow_count--;
 	free(flow);
 }
 
@@ -98,6 +100,11 @@ int mesh_handle_flow(struct mesh_conn *conn, const struct mesh_frame *frame,
                      const struct mesh_flow *wire)
 {
 	uint32_t id = be32_get(frame->flow);
+
+	if (conn->mesh->inflow_count >= MESH_INFLOWS_MAX) {
+		counter_inc(&mesh_rx_flows_full); /* its requests are skipped */
+		return 0;
+	}
 	struct mesh_inflow *flow = calloc(1, sizeof(*flow));
 
 	if (!flow)
@@ -114,6 +121,7 @@ int mesh_handle_flow(struct mesh_conn *conn, const struct mesh_frame *frame,
 		free(flow);
 		return mesh_conn_violation(conn, "a flow that makes no sense");
 	}
+	conn->mesh->inflow_count++;
 	return 0;
 }
 
@@ -242,12 +250,16 @@ static void replay_atomic(struct mesh_inflow *flow, struct rdma_qp *qp, uint32_t
 {
 	struct mesh_qp *mq = *rdma_qp_fabric_slot(qp);
 
-	for (unsigned i = 0; mq && mq->replay && i < MESH_WINDOW; i++)
-		if (mq->replay->old[i].used && mq->replay->old[i].psn == psn) {
+	/* the newest first: an old one may have the same PSN, of a round of PSNs before */
+	for (uint32_t i = 1; mq && mq->replay && i <= MESH_WINDOW; i++) {
+		uint32_t index = (mq->replay->next - i) % MESH_WINDOW;
+
+		if (mq->replay->old[index].used && mq->replay->old[index].psn == psn) {
 			counter_inc(&mesh_rx_replayed);
-			send_atomic(flow, psn, mq->replay->old[i].value);
+			send_atomic(flow, psn, mq->replay->old[index].value);
 			return;
 		}
+	}
 }
 
 static void run_atomic(struct mesh_inflow *flow, struct rdma_qp *qp)

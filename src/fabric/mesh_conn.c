@@ -650,7 +650,10 @@ static int finish_securing(struct mesh_conn *conn)
 		return 0;
 	}
 	if (error) {
-		log_warn("mesh: %s: TLS failed: %s", conn->peer_text, text);
+		if (conn->manager)
+			log_warn("mesh: %s: TLS failed: %s", conn->peer_text, text);
+		else
+			log_guest("mesh: %s: TLS failed: %s", conn->peer_text, text);
 		return error;
 	}
 	conn->state = MESH_CONN_GREETING;
@@ -693,7 +696,6 @@ static void conn_run(struct loop_work *work)
 	struct mesh_conn *conn = container_of(work, struct mesh_conn, work);
 	int error = conn->failed ? -ECONNRESET : 0;
 
-	conn->in_run = true;
 	if (!error && conn->state == MESH_CONN_CALLING)
 		error = finish_call(conn);
 	else if (!error && conn->state == MESH_CONN_SECURING)
@@ -702,7 +704,6 @@ static void conn_run(struct loop_work *work)
 		error = run_in(conn);
 	if (!error && conn->state != MESH_CONN_DEAD)
 		run_out(conn);
-	conn->in_run = false;
 	if (conn->state == MESH_CONN_DEAD || (!error && !conn->failed))
 		return;
 	if (error != -EPROTO && error != -EACCES && conn->state == MESH_CONN_UP)

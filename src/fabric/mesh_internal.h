@@ -35,6 +35,7 @@ enum {
 	MESH_CONNS_MAX = 4096,     /* of a process */
 	MESH_GREETING_MAX = 64,    /* connections that were accepted and are not yet up */
 	MESH_FLOWS_MAX = 32768,    /* of a connection and direction */
+	MESH_INFLOWS_MAX = 131072, /* of peers, in a process; honest ones need one a queue pair */
 	MESH_SILENT_INTERVALS = 3, /* of health checks, until a peer counts as gone */
 	MESH_OUT_SOFT = 32 * 1024, /* no new data while so much waits to be sent */
 	MESH_OUT_HARD = 4 << 20,   /* a peer that lets so much pile up is cut off */
@@ -118,7 +119,6 @@ struct mesh_conn {
 	enum mesh_conn_state state;
 	bool called;  /* by us */
 	bool manager; /* leads to our manager, and was called for that */
-	bool in_run;  /* its work is running */
 	bool failed;  /* to be closed by its work */
 	char peer_text[64];
 	struct sockaddr_storage address;
@@ -277,6 +277,7 @@ struct mesh {
 
 	struct mesh_eth *eth;
 	struct mesh_reads spare_reads;
+	uint32_t inflow_count;
 };
 
 int mesh_member_init(struct mesh *mesh);

@@ -50,8 +50,11 @@ struct roce_fetch *roce_fetch_new(struct roce_qp *rq)
 
 struct roce_fetch *roce_fetch_find(struct roce_qp *rq, uint32_t psn)
 {
-	for (uint32_t i = 0; i < (rq->fetches ? rq->fetch_count : 0); i++) {
-		struct roce_fetch *fetch = &rq->fetches[i];
+	uint32_t count = rq->fetches ? rq->fetch_count : 0;
+
+	/* the newest first: an old one may have the same PSN, of a round of PSNs before */
+	for (uint32_t i = 1; i <= count; i++) {
+		struct roce_fetch *fetch = &rq->fetches[(rq->fetch_next + count - i) % count];
 
 		if (((psn - fetch->req.psn) & ROCE_PSN_MASK) < fetch->req.packets)
 			return fetch;

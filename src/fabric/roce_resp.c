@@ -235,7 +235,9 @@ static enum step step_land(struct roce_rx *rx)
 		                                    : RDMA_VERDICT_OK;
 
 		if (verdict != RDMA_VERDICT_OK) {
-			if (verdict != RDMA_VERDICT_RNR)
+			if (verdict == RDMA_VERDICT_RNR) /* what comes next need not be its end */
+				rq->req.opcode = RDMA_WRITE;
+			else
 				rq->landing = 0;
 			return conclude(rx, verdict, rq->in.rnr_timer);
 		}

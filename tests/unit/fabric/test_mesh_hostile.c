@@ -358,6 +358,99 @@ static void foreign_flow(void **state)
 	assert_unharmed(scene);
 }
 
+/* The old value that the last answer to an atomic on FD brought, of all that has come. */
+static uint64_t atomic_answer(struct scene *scene, int fd)
+{
+	uint8_t bytes[4096];
+	uint64_t value = UINT64_MAX;
+	size_t size = 0;
+
+	for (int i = 0; i < 20 && size < sizeof(bytes); i++) {
+		ssize_t got = recv(fd, bytes + size, sizeof(bytes) - size, 0);
+
+		size += got > 0 ? (size_t)got : 0;
+		rig_pass(scene->loop, 1);
+	}
+	for (size_t at = 0; at + sizeof(struct mesh_frame) <= size;) {
+		struct mesh_frame frame;
+		struct mesh_atomic atomic;
+
+		memcpy(&frame, bytes + at, sizeof(frame));
+		at += sizeof(frame);
+		if (frame.type == MESH_ATOMIC) {
+			memcpy(&atomic, bytes + at, sizeof(atomic));
+			value = be64_get(atomic.value);
+		}
+		at += be32_get(frame.size);
+	}
+	return value;
+}
+
+/* An atomic that is asked again gets its own old value, not that of one whose PSN was the same a
+ * round of PSNs before. */
+static void same_number_again(void **state)
+{
+	struct scene *scene = *state;
+	struct mesh_flow flow = {.src_qpn = be32_make(scene->qb->qpn),
+	                         .dst_qpn = be32_make(scene->qa->qpn),
+	                         .transport = RDMA_QP_RC};
+	struct rdma_request req = {.opcode = RDMA_FETCH_ADD,
+	                           .packets = 1,
+	                           .length = 8,
+	                           .va = scene->here.va,
+	                           .rkey = scene->here.key,
+	                           .swap_add = 5};
+	struct rdma_qp_attr attr = *rdma_qp_attributes(scene->qa->qp);
+	struct mesh_frame frame =
+	        mesh_frame_make(MESH_REQUEST, sizeof(struct mesh_request), 7, attr.rq_psn);
+	static const uint64_t answers[] = {100, 105, 105};
+	struct mesh_request wire;
+	uint8_t greeting[sizeof(struct mesh_hello)];
+	int fd = dial(scene);
+
+	mr_set(&scene->here, 0, &(uint64_t){100}, 8);
+	mesh_request_put(&wire, &req);
+	flow.address.size =
+	        (uint8_t)nic_template(scene->b->nic, scene->a->nic, 4, false, flow.address.header);
+	greet(scene, fd);
+	assert_int_equal(recv(fd, greeting, sizeof(greeting), 0), sizeof(greeting));
+	put_frame(scene, fd, mesh_frame_make(MESH_FLOW, sizeof(flow), 7, 0), &flow, sizeof(flow));
+	for (size_t i = 0; i < ARRAY_SIZE(answers); i++) {
+		if (i == 1) /* the round is over */
+			assert_int_equal(rdma_qp_modify(scene->qa->qp, RDMA_ATTR_RQ_PSN, &attr), 0);
+		put_frame(scene, fd, frame, &wire, sizeof(wire));
+		assert_int_equal(atomic_answer(scene, fd), answers[i]);
+	}
+	close(fd);
+}
+
+/* Flows of all peers together have a bound; those that are there go on. */
+static void many_flows(void **state)
+{
+	struct scene *scene = *state;
+	struct mesh *mesh = scene->a->mesh;
+	struct mesh_flow flow = {.transport = RDMA_QP_RC};
+
+	flow.address.size =
+	        (uint8_t)nic_template(scene->b->nic, scene->a->nic, 4, false, flow.address.header);
+	assert_unharmed(scene); /* has a flow now, where it needs one */
+	uint32_t others = mesh->inflow_count;
+	int fd = dial(scene);
+
+	greet(scene, fd);
+	mesh->inflow_count = MESH_INFLOWS_MAX - 1;
+	put_frame(scene, fd, mesh_frame_make(MESH_FLOW, sizeof(flow), 1, 0), &flow, sizeof(flow));
+	assert_int_equal(mesh->inflow_count, MESH_INFLOWS_MAX);
+	ASSERT_COUNTS("mesh_rx_flows_full",
+	              put_frame(scene, fd, mesh_frame_make(MESH_FLOW, sizeof(flow), 2, 0), &flow,
+	                        sizeof(flow)));
+	assert_int_equal(mesh->inflow_count, MESH_INFLOWS_MAX);
+	assert_unharmed(scene);
+	mesh->inflow_count = others + 1;
+	close(fd);
+	RIG_WAIT(scene->loop, mesh->inflow_count == others);
+}
+
 /* Answers to questions that nobody asked are no harm. */
 static void answers_to_nothing(void **state)
 {
@@ -449,7 +542,8 @@ int main(void)
 	        TEST(not_a_node),     TEST(other_version),      TEST(silent_crowd),
 	        TEST(half_greeting),  TEST(bad_frames),         TEST(out_of_place),
 	        TEST(foreign_flow),   TEST(answers_to_nothing), TEST(never_reads),
-	        TEST(crowd_of_nodes), TEST(many_gids),
+	        TEST(crowd_of_nodes), TEST(many_gids),          TEST(same_number_again),
+	        TEST(many_flows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
