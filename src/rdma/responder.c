@@ -482,11 +482,6 @@ void rdma_inbound_seek(struct rdma_inbound *in, uint32_t offset)
 		rdma_cursor_seek(&in->cursor, &in->target, 1, offset);
 }
 
-void rdma_inbound_fault(struct rdma_inbound *in)
-{
-	in->cursor.failed = true;
-}
-
 /* ---- the end ---- */
 
 static uint64_t atomic_on_word(const struct rdma_request *req, _Atomic uint64_t *word)

@@ -136,9 +136,6 @@ void rdma_inbound_cancel(struct rdma_inbound *in);
  * moved. Bytes are accounted for again. */
 void rdma_inbound_seek(struct rdma_inbound *in, uint32_t offset);
 
-/* The host could not reach the memory that rdma_inbound_map() named: rdma_inbound_end() refuses. */
-void rdma_inbound_fault(struct rdma_inbound *in);
-
 /*
  * Offers a READ again that rdma_inbound_begin() has found to be a duplicate: its answer got lost.
  * As rdma_inbound_begin(), but for the sequence; RDMA_VERDICT_DROP when it is no such READ.
