@@ -46,6 +46,16 @@ need() {
 	"$ROOT/scripts/setup.sh" "$@"
 }
 
+# writable DIR - or how to make it so: a run as root leaves files that its user cannot replace.
+writable() {
+	local first
+	first=$(find "$1" -maxdepth 1 ! -writable -print -quit 2>/dev/null) || true
+	[ -n "$first" ] || return 0
+	echo "run $COMMAND: ${first#"$ROOT"/} belongs to $(stat -c %U "$first") and cannot be written" \
+		"to; give the build back: sudo chown -R $(id -un) ${ROOT@Q}/build" >&2
+	return 1
+}
+
 # configure PRESET - once; ninja does it again when it has to.
 configure() {
 	local dir=$ROOT/build/$1
@@ -58,6 +68,7 @@ build() {
 	local preset=$1 dir=$ROOT/build/$1 begin=$SECONDS
 	shift
 	say "build $preset"
+	writable "$dir" || return 1
 	configure "$preset" || return 1
 	if [ -t 1 ]; then
 		NINJA_STATUS="[%f/%t] " ninja -C "$dir" -j "$JOBS" "$@" | filter_ninja || return 1
