@@ -103,7 +103,7 @@ main() {
 	[ "$scene" != roce ] || tap_maker >/dev/null ||
 		die "roce needs TAPs, and this user may not make one: try as root (mesh needs none)"
 	need build lab
-	build release rocm-ernic || die "the build failed"
+	build release installable || die "the build failed"
 	"$ROOT/lab/build" --flavour tiny || die "the lab could not be built"
 	say "boot"
 	"show_$scene"
