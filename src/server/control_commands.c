@@ -200,7 +200,7 @@ const struct control_command control_commands[] = {
          .help = "change what the wire does to frames, as --fault; \"off\": nothing; without "
                  "`set`: tell what it does"},
         {"capture",
-         {"file", CONTROL_TEXT, NULL, 0, "off"},
+         {"file", CONTROL_TEXT, NULL, 0, "/tmp/nic.pcapng"},
          .run_text = run_capture,
          .help = "begin a capture, as --pcap; \"off\": end it; without `file`: tell whether one "
                  "is under way"},

@@ -132,6 +132,9 @@ static void man_control(void)
 			                         ",\"%s\":", argument->name);
 		if (argument->name && argument->type == CONTROL_BOOL)
 			used += (size_t)snprintf(name + used, sizeof(name) - used, "true|false");
+		if (argument->name && argument->type == CONTROL_TEXT)
+			used += (size_t)snprintf(name + used, sizeof(name) - used, "\"%s\"",
+			                         argument->example);
 		for (unsigned j = 0; j < argument->choice_count; j++)
 			used += (size_t)snprintf(name + used, sizeof(name) - used, "%s\"%s\"",
 			                         j ? "|" : "", argument->choices[j]);
@@ -158,7 +161,7 @@ static void man_rest(void)
 	entry("NOTIFY_SOCKET", "where a service manager is told that the server is ready.");
 	heading("EXAMPLES");
 	paragraph("Serve a NIC whose Ethernet side is the TAP interface ernic0:");
-	puts(".RS\n.nf\nip tuntap add dev ernic0 mode tap user $USER\n"
+	puts(".RS\n.nf\nsudo ip tuntap add dev ernic0 mode tap user $USER\n"
 	     "rocm\\-ernic \\-\\-socket /tmp/nic.sock \\-\\-tap ernic0 \\-v\n.fi\n.RE\n.PP");
 	paragraph("Give it to a guest, whose memory must be shared:");
 	puts(".RS\n.nf\nqemu\\-system\\-x86_64 \\-m 2G \\e\n"
