@@ -19,6 +19,7 @@
  *	syscalls			of the server for a WRITE of its own doorbell; limit: one
  *	allocations			of the server for a WRITE; limit: none
  */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -195,6 +196,7 @@ static void refill(struct rig *rig, const struct load *load)
 	struct rdma_recv recv = {.num_sge = 1};
 	bool any = false;
 
+	assert(rig->receiver);
 	do {
 		uint32_t slot = rig->receiver->rq.prod % load->depth;
 

@@ -46,8 +46,8 @@
 #include "base/counter.h"
 #include "base/log.h"
 
-COUNTER(mesh_crowded, "connections closed because too many others wait to be greeted");
-COUNTER(mesh_accept_refused, "connections refused because there are too many");
+COUNTER(fabric_mesh_crowded, "connections closed because too many others wait to be greeted");
+COUNTER(fabric_mesh_accept_refused, "connections refused because there are too many");
 
 enum { BACKLOG = 256, ACCEPT_MAX = 16 };
 
@@ -132,7 +132,7 @@ static void drop_oldest_greeting(struct mesh *mesh)
 		oldest = conn;
 	if (!oldest)
 		return;
-	counter_inc(&mesh_crowded);
+	counter_inc(&fabric_mesh_crowded);
 	mesh_conn_close(oldest, NULL);
 }
 
@@ -150,7 +150,7 @@ static void listener_ready(struct loop_source *source, uint32_t events)
 		if (fd < 0)
 			return;
 		if (mesh->conn_count >= MESH_CONNS_MAX) {
-			counter_inc(&mesh_accept_refused);
+			counter_inc(&fabric_mesh_accept_refused);
 			close(fd);
 			continue;
 		}

@@ -22,12 +22,12 @@
 #include "base/counter.h"
 #include "base/iov.h"
 
-COUNTER(mesh_rx_no_flow, "requests of a flow that was not opened, skipped");
-COUNTER(mesh_rx_flows_full, "flows that were not opened because too many are, of all peers");
-COUNTER(mesh_rx_no_qp, "messages to a queue pair that is not here, skipped");
-COUNTER(mesh_rx_skipped, "messages that their queue pair did not take, skipped");
-COUNTER(mesh_rx_reads, "READs beyond what a flow may have in line, skipped");
-COUNTER(mesh_rx_replayed, "atomics whose answer was given again");
+COUNTER(fabric_mesh_rx_no_flow, "requests of a flow that was not opened, skipped");
+COUNTER(fabric_mesh_rx_flows_full, "flows that were not opened because too many are, of all peers");
+COUNTER(fabric_mesh_rx_no_qp, "messages to a queue pair that is not here, skipped");
+COUNTER(fabric_mesh_rx_skipped, "messages that their queue pair did not take, skipped");
+COUNTER(fabric_mesh_rx_reads, "READs beyond what a flow may have in line, skipped");
+COUNTER(fabric_mesh_rx_replayed, "atomics whose answer was given again");
 
 enum { READS_MAX = 128 };
 
@@ -53,7 +53,7 @@ static struct rdma_qp *local_qp(struct mesh *mesh, const struct rdma_av *av, uin
 	struct rdma_qp *qp = dev ? rdma_qp_find(dev, qpn) : NULL;
 
 	if (!qp)
-		counter_inc(&mesh_rx_no_qp);
+		counter_inc(&fabric_mesh_rx_no_qp);
 	return qp;
 }
 
@@ -102,7 +102,7 @@ int mesh_handle_flow(struct mesh_conn *conn, const struct mesh_frame *frame,
 	uint32_t id = be32_get(frame->flow);
 
 	if (conn->mesh->inflow_count >= MESH_INFLOWS_MAX) {
-		counter_inc(&mesh_rx_flows_full); /* its requests are skipped */
+		counter_inc(&fabric_mesh_rx_flows_full); /* its requests are skipped */
 		return 0;
 	}
 	struct mesh_inflow *flow = calloc(1, sizeof(*flow));
@@ -207,7 +207,7 @@ static void answer(struct mesh_inflow *flow, struct rdma_qp *qp, enum rdma_verdi
 		acknowledge(flow, (req->psn + req->packets) & PSN_MASK);
 		return;
 	case RDMA_VERDICT_DROP:
-		counter_inc(&mesh_rx_skipped);
+		counter_inc(&fabric_mesh_rx_skipped);
 		return;
 	case RDMA_VERDICT_RNR:
 		starve(flow, qp);
@@ -255,7 +255,7 @@ static void replay_atomic(struct mesh_inflow *flow, struct rdma_qp *qp, uint32_t
 		uint32_t index = (mq->replay->next - i) % MESH_WINDOW;
 
 		if (mq->replay->old[index].used && mq->replay->old[index].psn == psn) {
-			counter_inc(&mesh_rx_replayed);
+			counter_inc(&fabric_mesh_rx_replayed);
 			send_atomic(flow, psn, mq->replay->old[index].value);
 			return;
 		}
@@ -303,7 +303,7 @@ static void begin_read(struct mesh_inflow *flow, struct rdma_qp *qp)
 	struct mesh_read *read = flow->read_count < READS_MAX ? read_add(flow) : NULL;
 
 	if (!read) {
-		counter_inc(&mesh_rx_reads);
+		counter_inc(&fabric_mesh_rx_reads);
 		return;
 	}
 	enum rdma_verdict verdict = rdma_inbound_begin(&read->in, qp, &read->req);
@@ -431,7 +431,7 @@ int mesh_handle_request(struct mesh_conn *conn, const struct mesh_request *reque
 	struct rdma_request *req;
 
 	if (!flow) {
-		counter_inc(&mesh_rx_no_flow);
+		counter_inc(&fabric_mesh_rx_no_flow);
 		return 0;
 	}
 	rdma_inbound_cancel(&flow->in); /* the one before was given up */

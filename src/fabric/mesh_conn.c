@@ -31,13 +31,14 @@
 #include "base/iov.h"
 #include "base/log.h"
 
-COUNTER(mesh_bad_frame, "frames whose header makes no sense; their connection was closed");
-COUNTER(mesh_violation, "frames that do not fit the conversation; their connection was closed");
-COUNTER(mesh_lost, "connections that broke or were closed by their peer");
-COUNTER(mesh_too_slow, "connections closed because their peer did not read");
-COUNTER(mesh_late, "connections closed because their peer did not greet in time");
-COUNTER(mesh_no_memory, "connections given up for lack of memory");
-COUNTER(mesh_staged, "pieces whose rest was copied, as the socket was full");
+COUNTER(fabric_mesh_bad_frame, "frames whose header makes no sense; their connection was closed");
+COUNTER(fabric_mesh_violation,
+        "frames that do not fit the conversation; their connection was closed");
+COUNTER(fabric_mesh_lost, "connections that broke or were closed by their peer");
+COUNTER(fabric_mesh_too_slow, "connections closed because their peer did not read");
+COUNTER(fabric_mesh_late, "connections closed because their peer did not greet in time");
+COUNTER(fabric_mesh_no_memory, "connections given up for lack of memory");
+COUNTER(fabric_mesh_staged, "pieces whose rest was copied, as the socket was full");
 
 enum {
 	IN_SIZE = 128 * 1024, /* the longest frame that must be there as a whole, and more */
@@ -63,7 +64,7 @@ static void greeting_late(struct loop_timer *timer)
 {
 	struct mesh_conn *conn = container_of(timer, struct mesh_conn, deadline);
 
-	counter_inc(&mesh_late);
+	counter_inc(&fabric_mesh_late);
 	mesh_conn_close(conn, "no greeting in time");
 }
 
@@ -217,7 +218,7 @@ static void conn_fail(struct mesh_conn *conn, struct counter *counter)
 
 int mesh_conn_violation(struct mesh_conn *conn, const char *what)
 {
-	counter_inc(&mesh_violation);
+	counter_inc(&fabric_mesh_violation);
 	log_guest("mesh: %s sent what it may not: %s", conn->peer_text, what);
 	return -EPROTO;
 }
@@ -241,7 +242,7 @@ static bool out_grow(struct mesh_conn *conn, size_t size)
 	while (wanted - conn->out_end < size)
 		wanted *= 2;
 	if (wanted > MESH_OUT_HARD) {
-		conn_fail(conn, &mesh_too_slow);
+		conn_fail(conn, &fabric_mesh_too_slow);
 		return false;
 	}
 	if (wanted == conn->out_size)
@@ -249,7 +250,7 @@ static bool out_grow(struct mesh_conn *conn, size_t size)
 	uint8_t *out = realloc(conn->out, wanted);
 
 	if (!out) {
-		conn_fail(conn, &mesh_no_memory);
+		conn_fail(conn, &fabric_mesh_no_memory);
 		return false;
 	}
 	conn->out = out;
@@ -323,7 +324,7 @@ void mesh_conn_flush(struct mesh_conn *conn)
 		if (sent == -EAGAIN || sent == -EINTR) {
 			conn_block(conn);
 		} else if (sent < 0) {
-			conn_fail(conn, &mesh_lost);
+			conn_fail(conn, &fabric_mesh_lost);
 			return;
 		} else {
 			out_take(conn, (size_t)sent);
@@ -369,7 +370,7 @@ void mesh_conn_send(struct mesh_conn *conn, const void *head, size_t head_size,
 
 		/* EFAULT: memory that its owner took away; copying meets the guard for that */
 		if (result < 0 && result != -EAGAIN && result != -EINTR && result != -EFAULT) {
-			conn_fail(conn, &mesh_lost);
+			conn_fail(conn, &fabric_mesh_lost);
 			return;
 		}
 		sent = result > 0 ? (size_t)result : 0;
@@ -378,7 +379,7 @@ void mesh_conn_send(struct mesh_conn *conn, const void *head, size_t head_size,
 	sent = sent > pending ? sent - pending : 0;
 	if (sent == head_size + iov_size(pieces, count))
 		return;
-	counter_inc(&mesh_staged);
+	counter_inc(&fabric_mesh_staged);
 	stage(conn, iov + 1, count + 1, sent);
 	if (conn->state == MESH_CONN_UP)
 		conn_block(conn);
@@ -497,7 +498,7 @@ static int step_frame(struct mesh_conn *conn)
 	memcpy(&frame, data, sizeof(frame));
 	if (!mesh_frame_valid(&frame) ||
 	    (conn->state != MESH_CONN_UP && frame.type != MESH_PROOF)) {
-		counter_inc(&mesh_bad_frame);
+		counter_inc(&fabric_mesh_bad_frame);
 		return -EPROTO;
 	}
 	const struct mesh_type_info *info = mesh_type_info(frame.type);
@@ -707,6 +708,6 @@ static void conn_run(struct loop_work *work)
 	if (conn->state == MESH_CONN_DEAD || (!error && !conn->failed))
 		return;
 	if (error != -EPROTO && error != -EACCES && conn->state == MESH_CONN_UP)
-		counter_inc(&mesh_lost);
+		counter_inc(&fabric_mesh_lost);
 	mesh_conn_close(conn, reason_text(error ? error : -ECONNRESET));
 }

@@ -23,11 +23,11 @@
 #include "base/iov.h"
 #include "base/log.h"
 
-COUNTER(mesh_eth_no_room, "frames dropped because a connection was full");
-COUNTER(mesh_eth_nobody, "frames dropped because no other node is in reach");
-COUNTER(mesh_eth_refused, "frames from the mesh whose notes make no sense, dropped");
-COUNTER(mesh_eth_relayed, "frames that the manager relayed");
-COUNTER(mesh_eth_undelivered, "frames from the mesh that nobody here had room for");
+COUNTER(fabric_mesh_eth_no_room, "frames dropped because a connection was full");
+COUNTER(fabric_mesh_eth_nobody, "frames dropped because no other node is in reach");
+COUNTER(fabric_mesh_eth_refused, "frames from the mesh whose notes make no sense, dropped");
+COUNTER(fabric_mesh_eth_relayed, "frames that the manager relayed");
+COUNTER(fabric_mesh_eth_undelivered, "frames from the mesh that nobody here had room for");
 
 enum { SETS = 256, WAYS = 4, MAC_SIZE = 6 };
 
@@ -163,7 +163,7 @@ static bool send_to_all(struct mesh *mesh, const struct mesh_node *except,
 		if (mesh_conn_has_room(node->conn))
 			send_frame(node->conn, notes, iov, count, size);
 		else
-			counter_inc(&mesh_eth_no_room);
+			counter_inc(&fabric_mesh_eth_no_room);
 	}
 	return any;
 }
@@ -172,7 +172,7 @@ static int send_on(struct mesh_eth *eth, struct mesh_conn *conn, const struct me
                    const struct net_frame *frame)
 {
 	if (!conn) {
-		counter_inc(&mesh_eth_nobody);
+		counter_inc(&fabric_mesh_eth_nobody);
 		return -ENETDOWN;
 	}
 	if (!mesh_conn_has_room(conn)) {
@@ -180,7 +180,7 @@ static int send_on(struct mesh_eth *eth, struct mesh_conn *conn, const struct me
 			eth->waiting = true;
 			return -EAGAIN;
 		}
-		counter_inc(&mesh_eth_no_room);
+		counter_inc(&fabric_mesh_eth_no_room);
 		return -ENOBUFS;
 	}
 	send_frame(conn, notes, frame->iov, frame->iov_count, frame->size);
@@ -205,7 +205,7 @@ static int deliver(struct net_port *port, const struct net_frame *frame)
 		return send_on(eth, mesh->manager_conn, &notes, frame);
 	if (send_to_all(mesh, NULL, &notes, frame->iov, frame->iov_count, frame->size))
 		return 0;
-	counter_inc(&mesh_eth_nobody);
+	counter_inc(&fabric_mesh_eth_nobody);
 	return -ENETDOWN;
 }
 
@@ -274,7 +274,7 @@ static void deliver_here(struct mesh_eth *eth, struct mesh_node *from,
 	if (from)
 		learn(eth, data + MAC_SIZE, from);
 	if (net_wire_send(&eth->port, &frame))
-		counter_inc(&mesh_eth_undelivered);
+		counter_inc(&fabric_mesh_eth_undelivered);
 }
 
 /* The manager passes on what is not, or not only, for itself. */
@@ -285,13 +285,13 @@ static void relay(struct mesh *mesh, struct mesh_node *from, const struct mesh_e
 	struct iovec iov = {data, size};
 	struct mesh_node *node = dst == MESH_NODE_NONE ? NULL : mesh_node_find(mesh, dst);
 
-	counter_inc(&mesh_eth_relayed);
+	counter_inc(&fabric_mesh_eth_relayed);
 	if (dst == MESH_NODE_NONE)
 		send_to_all(mesh, from, notes, &iov, 1, size);
 	else if (node && node->conn && mesh_conn_has_room(node->conn))
 		send_frame(node->conn, notes, &iov, 1, size);
 	else
-		counter_inc(&mesh_eth_no_room);
+		counter_inc(&fabric_mesh_eth_no_room);
 }
 
 int mesh_handle_ethernet(struct mesh_conn *conn, const struct mesh_ethernet *notes, uint8_t *data,
@@ -307,7 +307,7 @@ int mesh_handle_ethernet(struct mesh_conn *conn, const struct mesh_ethernet *not
 	if (from == mesh->self)
 		return mesh_conn_violation(conn, "a frame in our name");
 	if (!notes_valid(notes, size)) {
-		counter_inc(&mesh_eth_refused);
+		counter_inc(&fabric_mesh_eth_refused);
 		return 0;
 	}
 	if (mesh->options.manager && !from)

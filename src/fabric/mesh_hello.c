@@ -18,10 +18,11 @@
 #include "base/counter.h"
 #include "base/log.h"
 
-COUNTER(mesh_not_mesh, "connections that did not begin with a mesh node's greeting");
-COUNTER(mesh_other_version, "connections of nodes of another version, refused");
-COUNTER(mesh_bad_proof, "connections whose peer does not know the secret, refused");
-COUNTER(mesh_misdirected, "connections that were meant for another node, or came from ourselves");
+COUNTER(fabric_mesh_not_mesh, "connections that did not begin with a mesh node's greeting");
+COUNTER(fabric_mesh_other_version, "connections of nodes of another version, refused");
+COUNTER(fabric_mesh_bad_proof, "connections whose peer does not know the secret, refused");
+COUNTER(fabric_mesh_misdirected,
+        "connections that were meant for another node, or came from ourselves");
 
 void mesh_hello_send(struct mesh_conn *conn)
 {
@@ -77,7 +78,7 @@ int mesh_handle_proof(struct mesh_conn *conn, const struct mesh_proof *proof)
 	for (unsigned i = 0; i < sizeof(wanted); i++) /* in constant time */
 		differs |= (unsigned)(wanted[i] ^ proof->proof[i]);
 	if (differs) {
-		counter_inc(&mesh_bad_proof);
+		counter_inc(&fabric_mesh_bad_proof);
 		log_guest("mesh: %s does not know the secret: refused", conn->peer_text);
 		return -EACCES;
 	}
@@ -87,7 +88,7 @@ int mesh_handle_proof(struct mesh_conn *conn, const struct mesh_proof *proof)
 
 static int refuse_version(struct mesh_conn *conn, unsigned version)
 {
-	counter_inc(&mesh_other_version);
+	counter_inc(&fabric_mesh_other_version);
 	if (conn->manager)
 		log_warn("mesh: the manager at %s speaks version %u of the protocol, this server "
 		         "version %u: run the same release on all nodes",
@@ -105,7 +106,7 @@ static int check_secret(struct mesh_conn *conn)
 
 	if (wants == (conn->mesh->options.secret_size > 0))
 		return 0;
-	counter_inc(&mesh_bad_proof);
+	counter_inc(&fabric_mesh_bad_proof);
 	log_guest("mesh: %s %s a secret and this server %s: give secret= to all nodes or to none",
 	          conn->peer_text, wants ? "wants" : "has no", wants ? "has none" : "wants one");
 	return -EACCES;
@@ -122,7 +123,7 @@ static int check_ends(struct mesh_conn *conn)
 
 	if (!itself && !other && (meant == MESH_NODE_NONE || meant == mesh->id))
 		return 0;
-	counter_inc(&mesh_misdirected);
+	counter_inc(&fabric_mesh_misdirected);
 	if (itself)
 		log_guest("mesh: %s is this server itself", conn->peer_text);
 	return -ECONNRESET;
@@ -137,7 +138,7 @@ int mesh_hello_step(struct mesh_conn *conn)
 		return 0;
 	memcpy(peer, conn->in + conn->in_start, size < sizeof(*peer) ? size : sizeof(*peer));
 	if (size >= MESH_HELLO_FIXED && !mesh_hello_recognized(peer)) {
-		counter_inc(&mesh_not_mesh);
+		counter_inc(&fabric_mesh_not_mesh);
 		log_guest("mesh: %s is no mesh node: refused", conn->peer_text);
 		return -EACCES;
 	}

@@ -18,9 +18,9 @@
 #include "base/counter.h"
 #include "base/log.h"
 
-COUNTER(mesh_registered, "registrations that the manager granted");
-COUNTER(mesh_refused, "registrations that the manager refused");
-COUNTER(mesh_node_lost, "nodes that became unreachable");
+COUNTER(fabric_mesh_registered, "registrations that the manager granted");
+COUNTER(fabric_mesh_refused, "registrations that the manager refused");
+COUNTER(fabric_mesh_node_lost, "nodes that became unreachable");
 
 /* ---- telling ---- */
 
@@ -130,7 +130,7 @@ static int refuse(struct mesh_conn *conn, enum mesh_reason reason)
 {
 	struct mesh_refuse refuse = {be32_make(reason)};
 
-	counter_inc(&mesh_refused);
+	counter_inc(&fabric_mesh_refused);
 	mesh_conn_put(conn, mesh_frame_make(MESH_REFUSE, sizeof(refuse), 0, 0), &refuse);
 	return 0; /* the worker goes, or asks again */
 }
@@ -140,7 +140,7 @@ static void welcome(struct mesh_conn *conn, struct mesh_node *node)
 	struct mesh *mesh = conn->mesh;
 	struct mesh_welcome welcome = {be32_make(node->id), be32_make(mesh->options.interval_ms)};
 
-	counter_inc(&mesh_registered);
+	counter_inc(&fabric_mesh_registered);
 	mesh_conn_put(conn, mesh_frame_make(MESH_WELCOME, sizeof(welcome), 0, 0), &welcome);
 	tell_all(mesh, node);
 	mesh_manager_tell_node(mesh, node);
@@ -186,7 +186,7 @@ void mesh_manager_lost(struct mesh *mesh, struct mesh_node *node)
 {
 	if (node->state != MESH_NODE_LIVE)
 		return;
-	counter_inc(&mesh_node_lost);
+	counter_inc(&fabric_mesh_node_lost);
 	log_guest("mesh: node %u is unreachable; its %u GIDs are withdrawn", node->id,
 	          node->gid_count);
 	mesh_node_set_state(mesh, node, MESH_NODE_SILENT);

@@ -21,10 +21,10 @@
 #include "base/counter.h"
 #include "base/log.h"
 
-COUNTER(mesh_gid_conflict, "GIDs that a second live node claimed");
-COUNTER(mesh_gid_too_many, "claims of nodes that claim too many GIDs, ignored");
-COUNTER(mesh_node_too_many, "nodes beyond the limit, ignored");
-COUNTER(mesh_silent, "connections closed because their peer was silent for too long");
+COUNTER(fabric_mesh_gid_conflict, "GIDs that a second live node claimed");
+COUNTER(fabric_mesh_gid_too_many, "claims of nodes that claim too many GIDs, ignored");
+COUNTER(fabric_mesh_node_too_many, "nodes beyond the limit, ignored");
+COUNTER(fabric_mesh_silent, "connections closed because their peer was silent for too long");
 
 enum { CALL_PAUSE_MS = 200 };
 
@@ -147,7 +147,7 @@ struct mesh_node *mesh_node_get(struct mesh *mesh, uint32_t id)
 	if (node)
 		return node;
 	if (mesh->node_count >= MESH_NODES_MAX) {
-		counter_inc(&mesh_node_too_many);
+		counter_inc(&fabric_mesh_node_too_many);
 		return NULL;
 	}
 	node = calloc(1, sizeof(*node));
@@ -234,7 +234,7 @@ static void check_conflict(struct mesh *mesh, const struct mesh_gid *claim)
 	     other = gid_next(other->next, claim->gid)) {
 		if (other->node == claim->node || other->node->state != MESH_NODE_LIVE)
 			continue;
-		counter_inc(&mesh_gid_conflict);
+		counter_inc(&fabric_mesh_gid_conflict);
 		mesh_gid_text(claim->gid, text);
 		if (log_enabled(LOG_LEVEL_WARN) && log_limit_pass(&limit))
 			log_warn("mesh: nodes %u and %u both claim the GID %s: it leads to neither "
@@ -253,7 +253,7 @@ int mesh_claim(struct mesh *mesh, struct mesh_node *node, const uint8_t gid[16])
 		if (entry->node == node)
 			return 0;
 	if (node->gid_count >= MESH_GIDS_MAX) {
-		counter_inc(&mesh_gid_too_many);
+		counter_inc(&fabric_mesh_gid_too_many);
 		return -ENOSPC;
 	}
 	struct mesh_gid *entry = calloc(1, sizeof(*entry));
@@ -428,7 +428,7 @@ static void check_conn(struct mesh_conn *conn, uint64_t now)
 	if (conn->state != MESH_CONN_UP)
 		return;
 	if (quiet >= MESH_SILENT_INTERVALS * interval || (suspect && quiet >= interval)) {
-		counter_inc(&mesh_silent);
+		counter_inc(&fabric_mesh_silent);
 		mesh_conn_close(conn, "silent for too long");
 	} else if (quiet >= interval / 2) {
 		mesh_conn_put(conn, mesh_frame_make(MESH_PING, 0, 0, 0), NULL);

@@ -23,9 +23,9 @@
 #include "base/counter.h"
 #include "base/iov.h"
 
-COUNTER(mesh_probes, "times a queue pair's timeout made it ask what its peer has executed");
-COUNTER(mesh_flows_lost, "flows that ended with their connection while messages were out");
-COUNTER(mesh_unresolved, "messages to a GID that no node, or more than one, claims");
+COUNTER(fabric_mesh_probes, "times a queue pair's timeout made it ask what its peer has executed");
+COUNTER(fabric_mesh_flows_lost, "flows that ended with their connection while messages were out");
+COUNTER(fabric_mesh_unresolved, "messages to a GID that no node, or more than one, claims");
 
 #define PSN_MASK 0xffffffu
 
@@ -158,7 +158,7 @@ static void flow_lost(struct mesh_qp *mq)
 	mq->conn = NULL;
 	mq->lost = mq->head != mq->tail;
 	if (mq->lost)
-		counter_inc(&mesh_flows_lost);
+		counter_inc(&fabric_mesh_flows_lost);
 	mq->head = mq->tail = 0;
 	mq->offset = 0;
 	mq->rewound = mq->ask = mq->asked = false;
@@ -207,7 +207,7 @@ static struct mesh_conn *find_conn(struct mesh *mesh, const struct rdma_msg *msg
 	struct mesh_node *node = mesh_resolve(mesh, msg->av);
 
 	if (!node)
-		counter_inc(&mesh_unresolved);
+		counter_inc(&fabric_mesh_unresolved);
 	return node ? mesh_node_conn(mesh, node) : NULL;
 }
 
@@ -338,7 +338,7 @@ static void send_probe(struct mesh_qp *mq)
 {
 	struct mesh_frame frame = mesh_frame_make(MESH_PROBE, 0, mq->flow, 0);
 
-	counter_inc(&mesh_probes);
+	counter_inc(&fabric_mesh_probes);
 	frame.mark = be16_make(++mq->mark);
 	mesh_conn_put(mq->conn, frame, NULL);
 	mq->ask = false;

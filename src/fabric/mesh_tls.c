@@ -15,7 +15,7 @@
 
 #include "base/counter.h"
 
-COUNTER(mesh_tls_refused, "connections whose TLS handshake failed");
+COUNTER(fabric_mesh_tls_refused, "connections whose TLS handshake failed");
 
 struct mesh_tls_context {
 	SSL_CTX *ssl;
@@ -135,7 +135,7 @@ int mesh_tls_handshake(struct mesh_tls *tls, uint32_t *events, char *text, size_
 		*events = reason == SSL_ERROR_WANT_READ ? EPOLLIN : EPOLLOUT;
 		return -EAGAIN;
 	}
-	counter_inc(&mesh_tls_refused);
+	counter_inc(&fabric_mesh_tls_refused);
 	last_error(text, size);
 	return -EACCES;
 }

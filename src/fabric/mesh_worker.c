@@ -24,8 +24,8 @@
 #include "base/counter.h"
 #include "base/log.h"
 
-COUNTER(mesh_reconnects, "times a worker lost its manager and called it again");
-COUNTER(mesh_new_id, "times a worker's id was gone and it asked for a new one");
+COUNTER(fabric_mesh_reconnects, "times a worker lost its manager and called it again");
+COUNTER(fabric_mesh_new_id, "times a worker's id was gone and it asked for a new one");
 
 enum { PAUSE_MIN_MS = 100, PAUSE_MAX_MS = 2000, TRY_MS = 200 };
 
@@ -57,7 +57,7 @@ void mesh_worker_lost(struct mesh *mesh)
 	mesh->registered = false;
 	if (mesh->closing)
 		return;
-	counter_inc(&mesh_reconnects);
+	counter_inc(&fabric_mesh_reconnects);
 	mesh_address_text(&mesh->manager_address, text, sizeof(text));
 	if (!mesh->said_absent)
 		log_warn("mesh: no manager at %s; trying until there is one", text);
@@ -167,7 +167,7 @@ int mesh_worker_refuse(struct mesh_conn *conn, const struct mesh_refuse *refuse)
 	case MESH_REASON_ID:
 		if (mesh->id == MESH_NODE_NONE)
 			return mesh_conn_violation(conn, "a refusal of no id");
-		counter_inc(&mesh_new_id);
+		counter_inc(&fabric_mesh_new_id);
 		log_info("mesh: node id %u is gone; asking for a new one", mesh->id);
 		mesh->id = MESH_NODE_NONE;
 		mesh_node_rename(mesh, mesh->self, mesh->id);

@@ -23,6 +23,7 @@
  */
 #include "net/fault.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -201,12 +202,13 @@ static void arm(struct net_fault *fault)
 		loop_arm(fault->loop, &fault->timer, first->due_ns);
 }
 
-static void held_free(struct net_fault *fault, struct held *held)
+/* Takes HELD off the list; it is the caller's to free. */
+static void held_take(struct net_fault *fault, struct held *held)
 {
 	TAILQ_REMOVE(&fault->held, held, link);
+	assert(TAILQ_FIRST(&fault->held) != held);
 	fault->frames--;
 	fault->bytes -= held->frame.size;
-	free(held);
 }
 
 static void fault_run(struct loop_work *work)
@@ -219,9 +221,7 @@ static void fault_run(struct loop_work *work)
 		struct net_frame frame = held->frame;
 
 		/* out() may send frames in answer, which come back here */
-		TAILQ_REMOVE(&fault->held, held, link);
-		fault->frames--;
-		fault->bytes -= held->frame.size;
+		held_take(fault, held);
 		frame.iov = &held->iov;
 		fault->out(held->port, &frame);
 		free(held);
@@ -390,8 +390,10 @@ void net_fault_forget(struct net_fault *fault, const struct net_port *port)
 
 	for (; held; held = next) {
 		next = TAILQ_NEXT(held, link);
-		if (held->port == port)
-			held_free(fault, held);
+		if (held->port != port)
+			continue;
+		held_take(fault, held);
+		free(held);
 	}
 }
 
@@ -415,8 +417,12 @@ void net_fault_destroy(struct net_fault *fault)
 {
 	if (!fault)
 		return;
-	while (TAILQ_FIRST(&fault->held))
-		held_free(fault, TAILQ_FIRST(&fault->held));
+	struct held *held;
+
+	while ((held = TAILQ_FIRST(&fault->held))) {
+		held_take(fault, held);
+		free(held);
+	}
 	loop_disarm(fault->loop, &fault->timer);
 	loop_cancel(fault->loop, &fault->work);
 	free(fault);

@@ -20,9 +20,9 @@ static void test_every_opcode(void **state)
 
 	scene_open(env, &rdma);
 	for (size_t i = 0; i < ARRAY_SIZE(types); i++)
-		for (uint8_t op = 0; op < OP_COUNT; op++)
+		for (unsigned op = 0; op < OP_COUNT; op++)
 			if (scene_opcodes[types[i]] >> op & 1)
-				scene_run(env, rdma, types[i], op);
+				scene_run(env, rdma, types[i], (uint8_t)op);
 	nic_ok(env->nic, rdma_close(rdma));
 }
 
@@ -396,13 +396,13 @@ static void test_every_fault(void **state)
 	scene_open(env, &rdma);
 	for (size_t f = 0; f < ARRAY_SIZE(faults); f++)
 		for (size_t t = 0; t < ARRAY_SIZE(types); t++)
-			for (uint8_t op = 0; op < OP_COUNT; op++) {
+			for (unsigned op = 0; op < OP_COUNT; op++) {
 				if (!(faults[f].types >> types[t] & 1) ||
 				    !(faults[f].opcodes & scene_opcodes[types[t]] & 1u << op))
 					continue;
 				print_message("%s, type %u, opcode %u\n", faults[f].name, types[t],
 				              op);
-				run_fault(env, rdma, &faults[f], types[t], op);
+				run_fault(env, rdma, &faults[f], types[t], (uint8_t)op);
 				runs++;
 			}
 	assert_true(runs > 150);
@@ -420,10 +420,10 @@ static void test_opcodes_not_allowed(void **state)
 
 	scene_open(env, &rdma);
 	for (size_t t = 0; t < ARRAY_SIZE(types); t++)
-		for (uint8_t op = 0; op < OP_COUNT; op++)
+		for (unsigned op = 0; op < OP_COUNT; op++)
 			if (TRANSFERS >> op & 1 && !(scene_opcodes[types[t]] >> op & 1) &&
 			    op != OP_SEND_INV)
-				run_fault(env, rdma, &fault, types[t], op);
+				run_fault(env, rdma, &fault, types[t], (uint8_t)op);
 	nic_ok(env->nic, rdma_close(rdma));
 }
 

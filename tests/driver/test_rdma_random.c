@@ -331,8 +331,8 @@ static void test_random_by_messages(void **state)
 	nic_ok(NULL, nic_start(&env->nic, &options));
 	run_random(env, ROUNDS / 5);
 	scene_open(env, &rdma);
-	for (uint8_t op = OP_SEND; op <= OP_FETCH_ADD; op++)
-		scene_run(env, rdma, QPT_RC, op);
+	for (unsigned op = OP_SEND; op <= OP_FETCH_ADD; op++)
+		scene_run(env, rdma, QPT_RC, (uint8_t)op);
 	nic_ok(env->nic, rdma_close(rdma));
 }
 

@@ -322,8 +322,8 @@ static void test_client_killed(void **state)
 	}
 	open_client(env);
 	scene_open(env, &rdma);
-	for (uint8_t op = OP_SEND; op <= OP_FETCH_ADD; op++)
-		scene_run(env, rdma, QPT_RC, op);
+	for (unsigned op = OP_SEND; op <= OP_FETCH_ADD; op++)
+		scene_run(env, rdma, QPT_RC, (uint8_t)op);
 	nic_ok(env->nic, rdma_close(rdma));
 }
 

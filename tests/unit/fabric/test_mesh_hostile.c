@@ -93,7 +93,8 @@ static int dial(struct scene *scene)
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0), one = 1;
 
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	connect(fd, (struct sockaddr *)&address, sizeof(address));
+	assert_true(connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0 ||
+	            errno == EINPROGRESS);
 	rig_pass(scene->loop, 2);
 	return fd;
 }
@@ -178,7 +179,7 @@ static void not_a_node(void **state)
 	struct scene *scene = *state;
 	int fd = dial(scene);
 
-	ASSERT_COUNTS("mesh_not_mesh", put(scene, fd, "GET / HTTP/1.1\r\n\r\n", 18));
+	ASSERT_COUNTS("fabric_mesh_not_mesh", put(scene, fd, "GET / HTTP/1.1\r\n\r\n", 18));
 	assert_true(is_closed(scene, fd));
 	close(fd);
 	assert_unharmed(scene);
@@ -195,7 +196,7 @@ static void other_version(void **state)
 	hello.size = be16_make(999);
 	assert_int_equal(recv(fd, &answer, sizeof(answer), 0), sizeof(answer));
 	assert_true(mesh_hello_recognized(&answer)); /* so that it can say which version we are */
-	ASSERT_COUNTS("mesh_other_version", put(scene, fd, &hello, MESH_HELLO_FIXED));
+	ASSERT_COUNTS("fabric_mesh_other_version", put(scene, fd, &hello, MESH_HELLO_FIXED));
 	assert_true(is_closed(scene, fd));
 	close(fd);
 }
@@ -252,7 +253,8 @@ static void bad_frames(void **state)
 			struct mesh_frame frame = mesh_frame_make(MESH_PING, sizes[i], 1, 2);
 
 			frame.type = (uint8_t)type;
-			ASSERT_COUNTS("mesh_bad_frame", put_frame(scene, fd, frame, NULL, 0));
+			ASSERT_COUNTS("fabric_mesh_bad_frame",
+			              put_frame(scene, fd, frame, NULL, 0));
 			assert_true(is_closed(scene, fd));
 			close(fd);
 		}
@@ -295,7 +297,7 @@ static void out_of_place(void **state)
 		int fd = dial(scene);
 
 		enroll(scene, fd);
-		ASSERT_COUNTS("mesh_violation",
+		ASSERT_COUNTS("fabric_mesh_violation",
 		              put_frame(scene, fd,
 		                        mesh_frame_make(cases[i].type, cases[i].size, 1, 2),
 		                        cases[i].fixed, cases[i].size));
@@ -334,7 +336,7 @@ static void foreign_flow(void **state)
 	              put_frame(scene, fd, mesh_frame_make(MESH_REQUEST, sizeof(body), 7, 5), body,
 	                        sizeof(body)));
 	/* a flow of that number is there already */
-	ASSERT_COUNTS("mesh_violation",
+	ASSERT_COUNTS("fabric_mesh_violation",
 	              put_frame(scene, fd, mesh_frame_make(MESH_FLOW, sizeof(flow), 7, 0), &flow,
 	                        sizeof(flow)));
 	assert_true(is_closed(scene, fd));
@@ -441,7 +443,7 @@ static void many_flows(void **state)
 	mesh->inflow_count = MESH_INFLOWS_MAX - 1;
 	put_frame(scene, fd, mesh_frame_make(MESH_FLOW, sizeof(flow), 1, 0), &flow, sizeof(flow));
 	assert_int_equal(mesh->inflow_count, MESH_INFLOWS_MAX);
-	ASSERT_COUNTS("mesh_rx_flows_full",
+	ASSERT_COUNTS("fabric_mesh_rx_flows_full",
 	              put_frame(scene, fd, mesh_frame_make(MESH_FLOW, sizeof(flow), 2, 0), &flow,
 	                        sizeof(flow)));
 	assert_int_equal(mesh->inflow_count, MESH_INFLOWS_MAX);
@@ -484,11 +486,11 @@ static void never_reads(void **state)
 	enroll(scene, fd);
 	for (size_t i = 0; i < ARRAY_SIZE(pings); i++)
 		pings[i] = mesh_frame_make(MESH_PING, 0, 0, 0);
-	uint64_t before = count("mesh_too_slow");
+	uint64_t before = count("fabric_mesh_too_slow");
 
-	for (int i = 0; i < 4000 && count("mesh_too_slow") == before; i++)
+	for (int i = 0; i < 4000 && count("fabric_mesh_too_slow") == before; i++)
 		put(scene, fd, pings, sizeof(pings));
-	assert_true(count("mesh_too_slow") > before);
+	assert_true(count("fabric_mesh_too_slow") > before);
 	close(fd);
 	assert_unharmed(scene);
 }
@@ -519,7 +521,7 @@ static void many_gids(void **state)
 
 	enroll(scene, fd);
 	RIG_WAIT(scene->loop, rig_live(scene->a) == 3);
-	uint64_t before = count("mesh_gid_too_many");
+	uint64_t before = count("fabric_mesh_gid_too_many");
 
 	for (uint32_t i = 1; i < MESH_GIDS_MAX + 100; i++) {
 		struct mesh_claim claim = {.node = be32_make(2),
@@ -529,7 +531,7 @@ static void many_gids(void **state)
 		put_frame(scene, fd, mesh_frame_make(MESH_CLAIM, sizeof(claim), 0, 0), &claim,
 		          sizeof(claim));
 	}
-	assert_true(count("mesh_gid_too_many") > before);
+	assert_true(count("fabric_mesh_gid_too_many") > before);
 	close(fd);
 	assert_unharmed(scene);
 }

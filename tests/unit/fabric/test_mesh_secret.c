@@ -56,7 +56,7 @@ static void descriptions(void **state)
 	        {"worker:7000", "the host is missing"},
 	        {"worker::7000", "the host is missing"},
 	        {"manager:7000,", "unknown option ''"},
-	        {"manager:7000,intervall=5", "unknown option 'intervall=5'"},
+	        {"manager:7000,intervl=5", "unknown option 'intervl=5'"},
 	        {"manager:7000,interval=5", "interval=5: give"},
 	        {"manager:7000,interval=x", "interval=x: give"},
 	        {"manager:7000,secret=", "secret=: give"},
@@ -177,12 +177,12 @@ static void secrets(void **state)
 	snprintf(bad, sizeof(bad), ",secret=%s", put_file("bad", "correct horse staple\n"));
 	assert_true(joins("", ""));
 	assert_true(joins(good, good));
-	uint64_t before = count("mesh_bad_proof");
+	uint64_t before = count("fabric_mesh_bad_proof");
 
 	assert_false(joins(good, bad));
 	assert_false(joins(good, ""));
 	assert_false(joins("", good));
-	assert_true(count("mesh_bad_proof") >= before + 3);
+	assert_true(count("fabric_mesh_bad_proof") >= before + 3);
 	struct mesh_options options;
 	char error[200], text[200];
 
