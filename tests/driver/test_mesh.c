@@ -171,10 +171,10 @@ static void assert_works(struct pair *pair, uint32_t seed)
 	assert_true(rdma_mr_check(&pair->from->mr, 0, SIZE, seed + 1));
 }
 
-static void free_pair(struct pair *pair)
+static void destroy_pair(struct pair *pair)
 {
-	rdma_qp_free(pair->qp);
-	rdma_qp_free(pair->peer);
+	nic_ok(pair->from->nic, rdma_qp_destroy(pair->qp));
+	nic_ok(pair->to->nic, rdma_qp_destroy(pair->peer));
 }
 
 /* ---- tests ---- */
@@ -190,7 +190,7 @@ static void test_everybody(void **state)
 				continue;
 			connect_pair(mesh, from, to, 14, &pair);
 			assert_works(&pair, from * 10 + to);
-			free_pair(&pair);
+			destroy_pair(&pair);
 		}
 }
 
@@ -213,8 +213,8 @@ static void test_counter(void **state)
 	}
 	memcpy(&sum, rdma_mr_at(&mesh->node[2].mr, 0), sizeof(sum));
 	assert_int_equal(sum, 2 * ADDS);
-	free_pair(&pairs[0]);
-	free_pair(&pairs[1]);
+	destroy_pair(&pairs[0]);
+	destroy_pair(&pairs[1]);
 }
 
 /* A worker is killed: the queue pairs that talk to it end with retry exceeded, others go on; it is
@@ -245,9 +245,9 @@ static void test_worker_killed(void **state)
 
 	connect_pair(mesh, 1, 2, 14, &again);
 	assert_works(&again, 4);
-	free_pair(&again);
-	free_pair(&living);
-	rdma_qp_free(dying.qp);
+	destroy_pair(&again);
+	destroy_pair(&living);
+	nic_ok(dying.from->nic, rdma_qp_destroy(dying.qp));
 }
 
 /* The manager is killed and started again: workers that know each other go on, and everybody is
@@ -266,8 +266,8 @@ static void test_manager_killed(void **state)
 	connect_pair(mesh, 2, 0, 18, &back);
 	assert_works(&back, 50);
 	assert_works(&pair, 60);
-	free_pair(&pair);
-	free_pair(&back);
+	destroy_pair(&pair);
+	destroy_pair(&back);
 }
 
 /* A server that stands still for a second, and goes on: retries bridge it. */
@@ -286,7 +286,7 @@ static void test_standstill(void **state)
 	for (int i = 0; i < 20; i++)
 		assert_int_equal(outcome(&pair), WC_OK);
 	assert_works(&pair, 2);
-	free_pair(&pair);
+	destroy_pair(&pair);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
