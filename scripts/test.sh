@@ -112,13 +112,14 @@ stage() {
 }
 
 all_stages() {
+	local crowd=(-j $((2 * JOBS))) # what has no guest waits for timers half of its time
 	if [ -n "$fast" ]; then
-		stage asan
+		stage asan "${crowd[@]}"
 		return
 	fi
-	stage release -LE '^guest$'
-	stage asan -L '^(unit|driver|cli|fuzz)$'
-	stage tsan -L '^(unit|driver)$'
+	stage release -LE '^guest$' "${crowd[@]}"
+	stage asan -L '^(unit|driver|cli|fuzz)$' "${crowd[@]}"
+	stage tsan -L '^(unit|driver)$' "${crowd[@]}"
 	need fuzz
 	stage fuzz -L '^fuzz$'
 	# An emulated guest on a shared CI machine can be kept from its CPU for seconds, so that a
