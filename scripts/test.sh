@@ -98,7 +98,7 @@ CHATTER='^(Internal ctest|Test project| *Start |Total Test time|Label Time Summa
 |[[:space:]]*[0-9]+ - .*\(.*\)$|[0-9]+% tests passed|.* = .* sec\*proc|$)'
 
 filter_ctest() {
-	grep -Ev "${CHATTER//$'\n'|/}" || true
+	grep --line-buffered -Ev "${CHATTER//$'\n'|/}" || true
 }
 
 # A build that fails is a failure like any other: the rest still runs.

@@ -329,8 +329,7 @@ static int rdma_admin_reap(struct rdma *rdma)
 	return 1;
 }
 
-/* Waits until at most LEFT commands are outstanding. */
-static int rdma_admin_wait(struct rdma *rdma, uint32_t left)
+int rdma_admin_wait(struct rdma *rdma, uint32_t left)
 {
 	int64_t deadline = nic_now_ms() + rdma->nic->options.timeout_ms;
 	unsigned eq = rdma->eq_count > 2 ? 2 : 0;

@@ -140,6 +140,9 @@ int rdma_admin(struct rdma *rdma, enum rdma_admin_op op, union rdma_admin_cmd *c
 void rdma_admin_defer(struct rdma *rdma);
 int rdma_admin_sync(struct rdma *rdma);
 
+/* Waits until at most LEFT commands are outstanding. */
+int rdma_admin_wait(struct rdma *rdma, uint32_t left);
+
 /* Room for a page table of COUNT entries that the device copies at once. Guest address, or 0. */
 uint64_t rdma_take_table(struct rdma *rdma, uint32_t count);
 

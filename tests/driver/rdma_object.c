@@ -364,13 +364,20 @@ static uint64_t write_template(struct rdma *rdma, const uint8_t mac[6])
 	        0x45, 0x02, 0xff, 0xff, 0,  0, 0x40, 0, 64,   17, 0,    0, /* UDP */
 	        10,   0,    0,    0,    10, 0, 0,    0, 0xc0, 1,  0x12, 0xb7, 0, 0x20, 0, 0};
 	uint64_t addr = rdma->scratch + 1024;
-	uint8_t *template = ram_at(&rdma->nic->ram, addr);
+	uint8_t *place = ram_at(&rdma->nic->ram, addr);
+	uint8_t template[RDMA_TEMPLATE];
 
 	memcpy(template, mac, 6);
 	memcpy(template + 6, rdma->nic->mac, 6);
 	memcpy(template + 12, tail, sizeof(tail));
 	memcpy(template + 27, rdma->nic->mac + 3, 3);
 	memcpy(template + 31, mac + 3, 3);
+	if (memcmp(place, template, sizeof(template)) != 0) {
+		/* Commands that read what stands there have to be over. */
+		if (rdma_admin_wait(rdma, 0))
+			return 0;
+		memcpy(place, template, sizeof(template));
+	}
 	return addr;
 }
 
