@@ -79,17 +79,17 @@ static void count(struct roce_qp *rq, enum rdma_stat stat)
 }
 
 /*
- * The response with PSN came while an earlier one is missing. Those that follow it say the same
- * and are not listened to; one that starts over is of the answer to having asked again.
+ * A response came while an earlier one is missing. It is asked for again once; that it is still
+ * missing says nothing more, as what follows it comes in any order and comes twice. When the answer
+ * is lost too, the timer tells.
  */
-static void note_gap(struct roce_rx *rx, uint32_t psn)
+static void note_gap(struct roce_rx *rx)
 {
 	struct roce_qp *rq = rx->rq;
-	bool same = rq->gap_seen && rq->gap_una == rq->una && roce_psn_diff(psn, rq->gap_psn) > 0;
+	bool same = rq->gap_seen && rq->gap_una == rq->una;
 
 	rq->gap_seen = true;
 	rq->gap_una = rq->una;
-	rq->gap_psn = psn;
 	if (same)
 		return;
 	counter_inc(&fabric_roce_rx_gaps);
@@ -102,7 +102,7 @@ static void note_gap(struct roce_rx *rx, uint32_t psn)
 static void on_ack(struct roce_rx *rx, uint32_t psn)
 {
 	if (!acknowledge(rx->rq, roce_psn_add(psn, 1)))
-		note_gap(rx, psn);
+		note_gap(rx);
 }
 
 static void on_sequence_nak(struct roce_rx *rx, uint32_t psn)
@@ -118,7 +118,7 @@ static void on_rnr(struct roce_rx *rx, uint32_t psn)
 	struct rdma_msg *msg;
 
 	if (!acknowledge(rx->rq, psn)) {
-		note_gap(rx, psn);
+		note_gap(rx);
 		return;
 	}
 	msg = find_message(rx->rq, psn);
@@ -162,7 +162,7 @@ static struct rdma_msg *answered_message(struct roce_rx *rx, uint32_t psn)
 	struct rdma_msg *msg;
 
 	if (!acknowledge(rx->rq, psn)) {
-		note_gap(rx, psn);
+		note_gap(rx);
 		return NULL;
 	}
 	msg = psn == rx->rq->una ? find_message(rx->rq, psn) : NULL;

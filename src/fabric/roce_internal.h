@@ -71,8 +71,8 @@ struct roce_qp {
 	bool recovering;  /* what was out at a rewind, up to recover, is being sent again */
 	uint32_t recover;
 	uint32_t unasked; /* packets since the last that asked for an acknowledgement */
-	bool gap_seen;    /* a response was missing: at una = gap_una, before gap_psn */
-	uint32_t gap_una, gap_psn;
+	bool gap_seen;    /* a response was missing, at una = gap_una, and was asked for again */
+	uint32_t gap_una;
 
 	/* congestion */
 	uint32_t window, grown; /* packets; acknowledged since it last grew */
