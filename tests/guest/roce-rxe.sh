@@ -10,8 +10,8 @@
 # host: lib/roce_bridge.sh
 # file: lib/lib.sh lib/roce.sh
 #
-# In an emulated guest Soft-RoCE loses packets of its own: PSNs are missing that no TAP and no bridge
-# dropped (their counters stay at 0). Datagrams are then gone, and a pingpong of its may wait for ever.
+# Not steady yet: packets of Soft-RoCE are missing here though no TAP and no bridge dropped one. Datagrams
+# are then gone, and once a pingpong of its waited for ever. Who loses them is not known.
 # shellcheck source=lib/lib.sh
 . /lab/lib.sh
 if [ "$GUEST" = 1 ]; then
