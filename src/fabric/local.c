@@ -50,16 +50,6 @@ struct rdma_dev *local_find(const struct local_net *net, const struct rdma_msg *
 	return NULL;
 }
 
-/* Nobody is there. UC and UD do not mind: they have sent it. */
-static enum rdma_tx lose(struct rdma_msg *msg)
-{
-	rdma_msg_count(msg, RDMA_STAT_NO_DESTINATION);
-	if (msg->req.transport == RDMA_QP_RC)
-		return RDMA_TX_LOST;
-	rdma_msg_done(msg, RDMA_OK);
-	return RDMA_TX_SENT;
-}
-
 /* The destination did not take the message, or did not like its end. */
 static enum rdma_tx answer(struct rdma_msg *msg, struct rdma_qp *receiver,
                            enum rdma_verdict verdict)
@@ -72,7 +62,7 @@ static enum rdma_tx answer(struct rdma_msg *msg, struct rdma_qp *receiver,
 		return RDMA_TX_RNR;
 	case RDMA_VERDICT_DROP:
 	case RDMA_VERDICT_DUPLICATE:
-		return lose(msg);
+		return rdma_msg_unreachable(msg);
 	default:
 		rdma_msg_answered(msg, verdict);
 		return RDMA_TX_SENT;
@@ -124,7 +114,7 @@ enum rdma_tx local_transmit(struct local_net *net, struct rdma_msg *msg, size_t 
 		enum rdma_verdict verdict = offer(net, msg, &receiver);
 
 		if (!receiver)
-			return lose(msg);
+			return rdma_msg_unreachable(msg);
 		if (verdict != RDMA_VERDICT_OK) {
 			trace(net, msg, receiver, verdict);
 			return answer(msg, receiver, verdict);

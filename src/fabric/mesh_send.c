@@ -191,16 +191,6 @@ void mesh_send_wake(struct mesh_conn *conn, unsigned count)
 
 /* ---- sending ---- */
 
-/* Nobody is there, or nobody knows. UC and UD do not mind: they have sent it. */
-static enum rdma_tx lose(struct rdma_msg *msg)
-{
-	rdma_msg_count(msg, RDMA_STAT_NO_DESTINATION);
-	if (msg->req.transport == RDMA_QP_RC)
-		return RDMA_TX_LOST;
-	rdma_msg_done(msg, RDMA_OK);
-	return RDMA_TX_SENT;
-}
-
 /* The connection to the message's destination; it may not be up yet. */
 static struct mesh_conn *find_conn(struct mesh *mesh, const struct rdma_msg *msg)
 {
@@ -354,11 +344,11 @@ static enum rdma_tx transmit_message(struct mesh_qp *mq, struct rdma_msg *msg, s
 	if (!conn)
 		conn = find_conn(mq->mesh, msg);
 	if (!conn)
-		return lose(msg);
+		return rdma_msg_unreachable(msg);
 	if (!mesh_conn_has_room(conn))
 		return wait(conn, mq);
 	if (!mq->conn && open_flow(mq, msg, conn))
-		return lose(msg);
+		return rdma_msg_unreachable(msg);
 	if (mq->ask)
 		send_probe(mq);
 	if (mq->asked)
@@ -381,7 +371,7 @@ static enum rdma_tx transmit_datagram(struct mesh_qp *mq, struct rdma_msg *msg, 
 	size_t head = sizeof(struct mesh_frame) + sizeof(datagram);
 
 	if (!conn || req->length > mesh_type_info(MESH_DATAGRAM)->payload_max)
-		return lose(msg);
+		return rdma_msg_unreachable(msg);
 	if (!mesh_conn_has_room(conn))
 		return wait(conn, mq);
 	uint8_t *out = mesh_conn_reserve(conn, head + req->length);
@@ -389,7 +379,7 @@ static enum rdma_tx transmit_datagram(struct mesh_qp *mq, struct rdma_msg *msg, 
 	        mesh_frame_make(MESH_DATAGRAM, sizeof(datagram) + req->length, 0, 0);
 
 	if (!out)
-		return lose(msg);
+		return rdma_msg_unreachable(msg);
 	memcpy(datagram.imm, &req->imm, sizeof(datagram.imm));
 	mesh_address_put(&datagram.address, msg->av);
 	memcpy(out, &frame, sizeof(frame));
@@ -409,7 +399,7 @@ enum rdma_tx mesh_transmit(struct mesh *mesh, struct rdma_msg *msg, size_t *budg
 	struct mesh_qp *mq = mesh_qp_get(mesh, msg->qp);
 
 	if (!mq)
-		return lose(msg);
+		return rdma_msg_unreachable(msg);
 	return msg->req.transport == RDMA_QP_UD ? transmit_datagram(mq, msg, budget)
 	                                        : transmit_message(mq, msg, budget);
 }

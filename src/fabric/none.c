@@ -9,11 +9,7 @@
 static enum rdma_tx none_transmit(struct rdma_fabric *fabric, struct rdma_msg *msg, size_t *budget)
 {
 	(void)fabric, (void)budget;
-	rdma_msg_count(msg, RDMA_STAT_NO_DESTINATION);
-	if (msg->req.transport == RDMA_QP_RC)
-		return RDMA_TX_LOST;
-	rdma_msg_done(msg, RDMA_OK);
-	return RDMA_TX_SENT;
+	return rdma_msg_unreachable(msg);
 }
 
 static const struct rdma_fabric_ops none_ops = {

@@ -233,16 +233,6 @@ static enum rdma_tx send_datagram(struct roce *roce, struct rdma_msg *msg, size_
 
 /* ---- any ---- */
 
-/* Nobody is there. UC and UD do not mind: they have sent it. */
-static enum rdma_tx lose(struct rdma_msg *msg)
-{
-	rdma_msg_count(msg, RDMA_STAT_NO_DESTINATION);
-	if (msg->req.transport == RDMA_QP_RC)
-		return RDMA_TX_LOST;
-	rdma_msg_done(msg, RDMA_OK);
-	return RDMA_TX_SENT;
-}
-
 /* Goes on behind what is acknowledged. Returns false when that is all of the message. */
 static bool resume_message(struct roce_qp *rq, struct rdma_msg *msg)
 {
@@ -260,13 +250,13 @@ static bool resume_message(struct roce_qp *rq, struct rdma_msg *msg)
 enum rdma_tx roce_transmit_packets(struct roce *roce, struct rdma_msg *msg, size_t *budget)
 {
 	if (!msg->av)
-		return lose(msg);
+		return rdma_msg_unreachable(msg);
 	if (msg->req.transport == RDMA_QP_UD)
 		return send_datagram(roce, msg, budget);
 	struct roce_qp *rq = roce_qp_get(roce, msg->qp);
 
 	if (!rq)
-		return lose(msg);
+		return rdma_msg_unreachable(msg);
 	if (!rq->started) {
 		rq->started = true;
 		rq->una = rq->next = rq->newest = msg->req.psn;

@@ -222,19 +222,6 @@ struct visit {
 	uint32_t shown, active;
 };
 
-static void show_histogram(const char *name, const struct rdma_histogram *histogram,
-                           const struct visit *visit)
-{
-	char line[64];
-
-	for (unsigned i = 0; i < RDMA_HISTOGRAM_BUCKETS; i++) {
-		if (histogram->bucket[i] == 0)
-			continue;
-		snprintf(line, sizeof(line), "%s_below_%" PRIu64, name, UINT64_C(1) << i);
-		visit->fn(line, histogram->bucket[i], visit->arg);
-	}
-}
-
 static void show_queues(const struct ionic_rdma *rdma, const struct visit *visit)
 {
 	char name[48];
@@ -253,7 +240,6 @@ void ionic_rdma_stats_visit(struct ionic_dev *dev, ionic_stat_fn *fn, void *arg)
 {
 	const struct ionic_rdma *rdma = dev->rdma;
 	const struct visit visit = {.fn = fn, .arg = arg};
-	struct rdma_dev_stats stats;
 
 	fn("admin_commands", rdma->count.admin_commands, arg);
 	fn("admin_errors", rdma->count.admin_errors, arg);
@@ -268,10 +254,6 @@ void ionic_rdma_stats_visit(struct ionic_dev *dev, ionic_stat_fn *fn, void *arg)
 	fn("resets", rdma->count.resets, arg);
 	show_queues(rdma, &visit);
 	rdma_dev_stats_visit(rdma->engine, fn, arg);
-	rdma_dev_stats(rdma->engine, &stats);
-	show_histogram("turn_requests", &stats.turn_ops, &visit);
-	show_histogram("turn_bytes", &stats.turn_bytes, &visit);
-	show_histogram("doorbell_to_done_ns", &stats.kick_to_done_ns, &visit);
 }
 
 static void show_qp_stat(const char *name, uint64_t value, void *arg)

@@ -228,7 +228,7 @@ static bool start_message(struct rdma_qp *qp, struct rdma_msg *msg, struct rdma_
 	return false;
 }
 
-static enum rdma_tx no_fabric(struct rdma_msg *msg)
+enum rdma_tx rdma_msg_unreachable(struct rdma_msg *msg)
 {
 	rdma_count(msg->qp->dev, RDMA_STAT_NO_DESTINATION);
 	if (msg->qp->type == RDMA_QP_RC)
@@ -245,7 +245,7 @@ static enum rdma_tx call_fabric(struct rdma_qp *qp, struct rdma_msg *msg, size_t
 		rdma_msg_done(msg, RDMA_OK);
 		return RDMA_TX_SENT;
 	}
-	return fabric ? fabric->ops->transmit(fabric, msg, bytes) : no_fabric(msg);
+	return fabric ? fabric->ops->transmit(fabric, msg, bytes) : rdma_msg_unreachable(msg);
 }
 
 static enum step step_transmit(struct rdma_qp *qp, struct rdma_budget *budget)

@@ -120,7 +120,7 @@ void rdma_qp_stats_visit(const struct rdma_qp *qp, rdma_stat_fn *fn, void *arg)
 	visit_qp_stats(&qp->stats, false, fn, arg);
 }
 
-/* Buckets by what their values are below: NAME_lt_2, NAME_lt_4 ... */
+/* Buckets by what their values are below: NAME_below_2, NAME_below_4 ... */
 static void visit_histogram(const char *name, const struct rdma_histogram *histogram,
                             rdma_stat_fn *fn, void *arg)
 {
@@ -129,7 +129,7 @@ static void visit_histogram(const char *name, const struct rdma_histogram *histo
 	for (unsigned i = 0; i < RDMA_HISTOGRAM_BUCKETS; i++) {
 		if (histogram->bucket[i] == 0)
 			continue;
-		snprintf(bucket, sizeof(bucket), "%s_lt_%llu", name, 1ull << i);
+		snprintf(bucket, sizeof(bucket), "%s_below_%llu", name, 1ull << i);
 		fn(bucket, histogram->bucket[i], arg);
 	}
 }
@@ -147,7 +147,7 @@ void rdma_dev_stats_visit(const struct rdma_dev *dev, rdma_stat_fn *fn, void *ar
 	fn("windows", stats.windows, arg);
 	fn("ahs", stats.ahs, arg);
 	fn("pages", stats.pages, arg);
-	visit_histogram("turn_ops", &stats.turn_ops, fn, arg);
+	visit_histogram("turn_requests", &stats.turn_ops, fn, arg);
 	visit_histogram("turn_bytes", &stats.turn_bytes, fn, arg);
 	visit_histogram("kick_to_done_ns", &stats.kick_to_done_ns, fn, arg);
 }

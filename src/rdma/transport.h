@@ -209,6 +209,10 @@ struct rdma_fabric {
  * effect when the QP has given it up meanwhile. */
 void rdma_msg_done(struct rdma_msg *msg, enum rdma_status status);
 
+/* Nobody is there: counts, and returns what transmit() has to say. UC and UD do not mind, they have
+ * sent it. */
+enum rdma_tx rdma_msg_unreachable(struct rdma_msg *msg);
+
 /* The same for what a responder said: RDMA_VERDICT_OK or one of the last three. */
 void rdma_msg_answered(struct rdma_msg *msg, enum rdma_verdict verdict);
 

@@ -241,7 +241,7 @@ static void find(const char *name, uint64_t value, void *arg)
 		found[1] = value;
 	if (strcmp(name, "tx_rdma_ucast_bytes") == 0)
 		found[2] = value;
-	if (strcmp(name, "turn_ops_lt_8") == 0) /* four requests in one turn */
+	if (strcmp(name, "turn_requests_below_8") == 0) /* four requests in one turn */
 		found[4] = value;
 	found[3]++;
 }
