@@ -76,14 +76,16 @@ nothing_left() {
     [ "$(held)" = "$before" ]
 }
 
+in_traffic() {
+    [ $(($(hw_counter tx_rdma_ucast_pkts) - sent)) -gt 100 ]
+}
+
 before=$(held)
 killed=0
 for round in 1 2 3 4 5; do
     start
     sent=$(hw_counter tx_rdma_ucast_pkts)
-    sleep 0.3
-    sent=$(($(hw_counter tx_rdma_ucast_pkts) - sent))
-    [ $sent -gt 100 ] || fail "round $round: no traffic"
+    wait_for 20 in_traffic || fail "round $round: no traffic"
     end
     wait_for 10 nothing_left || fail "round $round: left: $(held), not $before"
     works

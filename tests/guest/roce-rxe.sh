@@ -8,7 +8,7 @@
 # nic: --backend roce --nic-profile generic-100g --tap $TAP
 # lab: --virtio-tap virt%n
 # host: lib/roce_bridge.sh
-# file: lib/lib.sh lib/roce.sh
+# file: lib/lib.sh lib/pair.sh lib/roce.sh
 #
 # Not steady yet: packets of Soft-RoCE are missing here though no TAP and no bridge dropped one. Datagrams
 # are then gone, and once a pingpong of its waited for ever. Who loses them is not known.
@@ -30,6 +30,8 @@ else
     modprobe -a rdma_rxe ib_uverbs rdma_ucm || fail "no rdma_rxe"
     rdma link add rxe0 type rxe netdev "$DEV" || fail "no rxe link"
 fi
+# shellcheck source=lib/pair.sh
+. /lab/pair.sh
 # shellcheck source=lib/roce.sh
 . /lab/roce.sh
 

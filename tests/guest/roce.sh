@@ -6,7 +6,7 @@
 # vcpus: 4
 # timeout: 800
 # nic: --backend roce --nic-profile generic-100g --tap $TAP
-# file: lib/lib.sh lib/roce.sh
+# file: lib/lib.sh lib/pair.sh lib/roce.sh
 # shellcheck source=lib/lib.sh
 . /lab/lib.sh
 # shellcheck source=/dev/null
@@ -14,6 +14,8 @@
 [ -n "$RDMA" ] || fail "no RDMA device"
 # shellcheck disable=SC2034  # used by roce.sh
 DEV=$NIC
+# shellcheck source=lib/pair.sh
+. /lab/pair.sh
 # shellcheck source=lib/roce.sh
 . /lab/roce.sh
 

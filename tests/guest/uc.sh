@@ -5,23 +5,11 @@
 # vcpus: 4
 # timeout: 300
 # lab: --uc
-# file: lib/lib.sh lib/pyverbs-run.py lib/pyverbs-skips
+# file: lib/lib.sh lib/rdma.sh lib/pyverbs-run.py lib/pyverbs-skips
 # shellcheck source=lib/lib.sh
 . /lab/lib.sh
-# shellcheck source=/dev/null
-. nic-up || exit
-[ -n "$RDMA" ] || fail "no RDMA device"
-ip=192.168.200.$((10 + GUEST))
-
-# both PROGRAM...: the program as a server, then as its client.
-both() {
-    "$@" >/tmp/server 2>&1 &
-    local server=$!
-    sleep 1
-    timeout 60 "$@" "$ip" >/tmp/client 2>&1 || fail "$*: $(tail -n 5 /tmp/client)"
-    wait "$server" || fail "the server of $*: $(tail -n 5 /tmp/server)"
-    ok "$*"
-}
+# shellcheck source=lib/rdma.sh
+. /lab/rdma.sh
 
 both ibv_uc_pingpong -d "$RDMA" -g 1 -n 500 -c
 both ibv_uc_pingpong -d "$RDMA" -g 1 -n 500 -e -c

@@ -32,6 +32,18 @@ answers() {
     ping -c 1 -W 1 -s 8 "${1:-$PEER}" >/dev/null 2>&1
 }
 
+# accepts PORT: somebody listens for TCP on it.
+accepts() {
+    local port
+    printf -v port '%04X' "$1"
+    cat /proc/net/tcp /proc/net/tcp6 | grep -q ":$port 0*:0000 0A"
+}
+
+# cm_listens: somebody listens through the connection manager.
+cm_listens() {
+    rdma resource show cm_id 2>/dev/null | grep -qE 'state LISTEN|ps UDP'
+}
+
 # ctl JSON: one command for the server's control socket; prints the answer.
 ctl() {
     curl -sS --max-time 10 --data "$1" "$PEER_URL/control/${GUEST:-1}" || fail "control: $1"

@@ -12,18 +12,6 @@ IP6=fd00:200::$((10 + GUEST))
 SERVER= # process number
 LIMIT=60 # seconds that a client may take
 
-# accepts PORT: somebody listens for TCP on it.
-accepts() {
-    local port
-    printf -v port '%04X' "$1"
-    cat /proc/net/tcp /proc/net/tcp6 | grep -q ":$port 0*:0000 0A"
-}
-
-# cm_listens: somebody listens through the connection manager.
-cm_listens() {
-    rdma resource show cm_id 2>/dev/null | grep -qE 'state LISTEN|ps UDP'
-}
-
 # serve READY... -- PROGRAM...: the program in the background, until the command READY succeeds.
 serve() {
     local ready=()

@@ -1,12 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=bash
-# What guest tests of RoCEv2 between two guests share; sourced as /lab/roce.sh, after lib.sh. The
-# guest has brought up its end: RDMA device $RDMA on network interface $DEV.
-
-# shellcheck disable=SC2034 # for those who source this
-ME=192.168.200.$((10 + GUEST)) OTHER=192.168.200.$((13 - GUEST))
-LIMIT=90 # seconds that a program may take
-STEP=0
+# What guest tests of RoCEv2 share; sourced as /lab/roce.sh, after lib.sh and pair.sh. The guest has
+# brought up its end: RDMA device $RDMA on network interface $DEV.
 
 # gid_of ADDRESS-PATTERN: the index of the GID that matches.
 gid_of() {
@@ -30,60 +25,6 @@ roce_begin() {
 mtu() {
     ip link set "$DEV" mtu "$1" || fail "MTU $1"
     barrier "mtu-$1" || exit
-}
-
-listens() {
-    local port
-    printf -v port '%04X' 18515
-    cat /proc/net/tcp /proc/net/tcp6 | grep -q ":$port 0*:0000 0A"
-}
-
-cm_listens() {
-    rdma resource show cm_id 2>/dev/null | grep -qE 'state LISTEN|ps UDP'
-}
-
-# between SERVER READY PROGRAM... [-- CLIENT-WORDS...]: guest SERVER serves, the other is the
-# client; words behind -- are the client's only, and without any the server's address is appended.
-between() {
-    local server=$1 ready=$2 words=() client=() begin=${EPOCHREALTIME/./}
-    shift 2
-    while [ $# -gt 0 ] && [ "$1" != -- ]; do words+=("$1") && shift; done
-    [ $# -gt 0 ] && shift && client=("$@")
-    STEP=$((STEP + 1))
-    if [ "$GUEST" = "$server" ]; then
-        timeout $LIMIT "${words[@]}" </dev/null >/tmp/out 2>&1 &
-        wait_for 20 "$ready" || fail "${words[*]}: does not listen: $(tail -n 5 /tmp/out)"
-        barrier "serve-$STEP" || exit
-        wait $! || fail "server ${words[*]}: status $?: $(tail -n 8 /tmp/out)"
-    else
-        [ ${#client[@]} -gt 0 ] || client=("${words[@]}" "$OTHER")
-        barrier "serve-$STEP" || exit
-        timeout $LIMIT "${client[@]}" </dev/null >/tmp/out 2>&1 ||
-            fail "client ${client[*]}: status $?: $(tail -n 8 /tmp/out)"
-        ok "${client[*]} ($(((${EPOCHREALTIME/./} - begin) / 1000)) ms)"
-        grep -E '^ +[0-9]+ +[0-9]+ +[0-9.]+ ' /tmp/out | tail -n 1 # what perftest measured
-    fi
-    barrier "done-$STEP" || exit
-}
-
-# each PROGRAM...: a pingpong or perftest program, either guest serving once.
-each() {
-    between 1 listens "$@"
-    between 2 listens "$@"
-}
-
-# rping_each WORDS...: rping, either guest serving once.
-rping_each() {
-    local server address
-    for server in 1 2; do
-        address=192.168.200.$((10 + server))
-        between $server cm_listens rping -s -a $address "$@" -- rping -c -a $address "$@"
-    done
-}
-
-# perf PROGRAM...: perftest over both directions, with the GID of IPv4.
-perf() {
-    each "$1" -d "$RDMA" -x "$GID4" -F "${@:2}"
 }
 
 # What RoCEv2 has to do between two guests, in an order that tells most first.
