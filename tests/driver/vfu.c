@@ -2,6 +2,7 @@
 /* The vfio-user client of vfu.h. */
 #include "vfu.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -159,6 +160,15 @@ int vfu_send_raw(struct vfu *vfu, const void *data, size_t size, const int *fds,
 	return vfu_sendmsg(vfu, &iov, 1, fds, count);
 }
 
+static void vfu_flatten(uint8_t *flat, const struct iovec *iov, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		if (iov[i].iov_len)
+			memcpy(flat, iov[i].iov_base, iov[i].iov_len);
+		flat += iov[i].iov_len;
+	}
+}
+
 /* Sends header and body; the flags say what kind of message it is. */
 static int vfu_send(struct vfu *vfu, struct vfu_header *header, const struct iovec *body,
                     unsigned count, const struct vfu_request *request)
@@ -172,17 +182,29 @@ static int vfu_send(struct vfu *vfu, struct vfu_header *header, const struct iov
 		iov[i + 1] = body[i];
 		header->size += (uint32_t)body[i].iov_len;
 	}
+	if (vfu->holding) {
+		assert(!fd_count && header->size <= VFU_BUFFER_SIZE - vfu->held);
+		vfu_flatten(vfu->buffer + vfu->held, iov, count + 1);
+		vfu->held += header->size;
+		return 0;
+	}
 	if (vfu->split) {
-		uint8_t *flat = vfu->buffer;
-
-		for (unsigned i = 0; i <= count; i++) {
-			if (iov[i].iov_len)
-				memcpy(flat, iov[i].iov_base, iov[i].iov_len);
-			flat += iov[i].iov_len;
-		}
+		vfu_flatten(vfu->buffer, iov, count + 1);
 		return vfu_send_split(vfu, vfu->buffer, header->size, fds, fd_count);
 	}
 	return vfu_sendmsg(vfu, iov, count + 1, fds, fd_count);
+}
+
+void vfu_hold(struct vfu *vfu)
+{
+	vfu->holding = true;
+	vfu->held = 0;
+}
+
+int vfu_release(struct vfu *vfu)
+{
+	vfu->holding = false;
+	return vfu_send_raw(vfu, vfu->buffer, vfu->held, NULL, 0);
 }
 
 /* ---- receiving ---- */

@@ -72,6 +72,8 @@ struct vfu {
 	/* Fault: a message goes out in pieces of this many bytes; 0: in one. */
 	size_t split;
 	uint8_t *buffer; /* of a message of VFU_MAX_DATA */
+	bool holding;    /* messages gather in the buffer */
+	size_t held;     /* bytes of them */
 	char version_reply[256];
 	size_t version_reply_size; /* bytes of the whole VERSION reply */
 };
@@ -115,6 +117,9 @@ int vfu_read(struct vfu *vfu, unsigned region, uint64_t offset, void *data, size
 int vfu_write(struct vfu *vfu, unsigned region, uint64_t offset, const void *data, size_t size);
 int vfu_write_posted(struct vfu *vfu, unsigned region, uint64_t offset, const void *data,
                      size_t size);
+/* Posted writes between the two arrive at the server in one piece. Nothing else may be sent there. */
+void vfu_hold(struct vfu *vfu);
+int vfu_release(struct vfu *vfu);
 int vfu_reset(struct vfu *vfu);
 
 /* Answers what the server asked meanwhile, without waiting. */
