@@ -65,6 +65,7 @@ COUNTER(net_tap_tx_refused, "frames to the host dropped: the kernel did not like
 COUNTER(net_tap_tx_failed, "frames to the host dropped: another error of the kernel");
 COUNTER(net_tap_rx_bad, "frames from the host dropped: too long, too short, or of a strange type");
 COUNTER(net_tap_rx_failed, "reads of the TAP that failed");
+COUNTER(net_tap_rx_gaps, "frames from the host that came behind a read that found none");
 COUNTER(net_tap_rx_held, "large packets from the host that waited for room in the guest");
 COUNTER(net_tap_rx_late, "large packets that waited in vain");
 COUNTER(net_tap_gone, "TAP interfaces that were deleted while in use");
@@ -113,12 +114,13 @@ struct net_tap {
 
 	/* Frames on their way from it. One byte more: a frame that fills the buffer was too long.
 	 */
-	unsigned window;          /* reads at once */
-	unsigned rx_next, rx_end; /* buffers with frames that have not been sent on */
-	bool held;                /* the first of them waits; nothing is read */
-	bool impatient;           /* one waited in vain, and none has come through since */
+	unsigned window;                    /* reads at once */
+	unsigned rx_filled[TAP_WINDOW_MAX]; /* the buffers with frames, in their order */
+	unsigned rx_next, rx_end;           /* those of them that have not been sent on */
+	bool held;                          /* the first of them waits; nothing is read */
+	bool impatient; /* one waited in vain, and none has come through since */
 	struct loop_timer hold_timer;
-	size_t rx_sizes[TAP_WINDOW_MAX]; /* 0: no frame */
+	size_t rx_sizes[TAP_WINDOW_MAX];
 	struct vnet_header rx_vnets[TAP_WINDOW_MAX];
 	uint8_t buffers[TAP_WINDOW_MAX][NET_MAX_FRAME + 1];
 };
@@ -328,13 +330,33 @@ static void read_failed(struct net_tap *tap, ssize_t result)
 		counter_inc(&net_tap_rx_failed);
 }
 
+/* Lists the buffers that reads have filled. The kernel looks for a frame at each read anew: one
+ * that comes meanwhile is behind reads that found none. Returns the number of frames. */
+static unsigned list_filled(struct net_tap *tap, const struct net_batch_op *ops, unsigned count)
+{
+	unsigned frames = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		if (ops[i].result < (ssize_t)sizeof(struct vnet_header)) {
+			read_failed(tap, ops[i].result);
+			continue;
+		}
+		if (frames < i)
+			counter_inc(&net_tap_rx_gaps);
+		tap->rx_sizes[i] = (size_t)ops[i].result - sizeof(struct vnet_header);
+		tap->rx_filled[frames++] = i;
+	}
+	tap->rx_next = 0;
+	tap->rx_end = frames;
+	return frames;
+}
+
 /* Reads up to COUNT frames of a queue into the buffers. Returns how many; *BYTES is added to. */
 static unsigned read_frames(struct tap_queue *queue, unsigned count, size_t *bytes)
 {
 	struct net_tap *tap = queue->tap;
 	struct net_batch_op ops[TAP_WINDOW_MAX];
 	struct iovec iov[TAP_WINDOW_MAX][2];
-	unsigned frames = 0;
 
 	for (unsigned i = 0; i < count; i++) {
 		iov[i][0] = (struct iovec){&tap->rx_vnets[i], sizeof(tap->rx_vnets[i])};
@@ -343,16 +365,10 @@ static unsigned read_frames(struct tap_queue *queue, unsigned count, size_t *byt
 		        .fd = queue->source.fd, .iov = iov[i], .iov_count = 2};
 	}
 	net_batch_read(tap->batch, ops, count);
-	/* The kernel gives frames until it has no more: those that failed are the last. */
-	while (frames < count && ops[frames].result >= (ssize_t)sizeof(struct vnet_header)) {
-		tap->rx_sizes[frames] = (size_t)ops[frames].result - sizeof(struct vnet_header);
-		*bytes += tap->rx_sizes[frames];
-		frames++;
-	}
-	if (frames < count)
-		read_failed(tap, ops[frames].result);
-	tap->rx_next = 0;
-	tap->rx_end = frames;
+	unsigned frames = list_filled(tap, ops, count);
+
+	for (unsigned i = 0; i < frames; i++)
+		*bytes += tap->rx_sizes[tap->rx_filled[i]];
 	return frames;
 }
 
@@ -386,7 +402,7 @@ static void watch_queues(struct net_tap *tap, uint32_t events)
 static bool send_on(struct net_tap *tap)
 {
 	for (; tap->rx_next < tap->rx_end; tap->rx_next++) {
-		if (!receive(tap, tap->rx_next)) {
+		if (!receive(tap, tap->rx_filled[tap->rx_next])) {
 			if (!tap->held)
 				watch_queues(tap, 0);
 			if (!tap->hold_timer.armed)

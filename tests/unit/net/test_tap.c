@@ -29,6 +29,7 @@
 #include "base/iov.h"
 #include "base/log.h"
 #include "frames.h"
+#include "net/batch.h"
 
 #define SKIP 77
 
@@ -46,6 +47,12 @@ uint64_t __wrap_loop_now(const struct loop *loop)
 {
 	return __real_loop_now(loop) + clock_ahead;
 }
+
+/* The packet socket that a frame is sent from between two reads of a window, or -1. */
+static int interloper = -1;
+
+void __real_net_batch_read(struct net_batch *batch, struct net_batch_op *ops, unsigned count);
+void __wrap_net_batch_read(struct net_batch *batch, struct net_batch_op *ops, unsigned count);
 
 /* ---- the kernel's side ---- */
 
@@ -468,6 +475,41 @@ static void send_numbered(int fd, uint8_t index, bool large)
 	host_sends(fd, &vnet, &built);
 }
 
+/* Frame 7 comes before the last read of a window when the one before that found nothing. */
+void __wrap_net_batch_read(struct net_batch *batch, struct net_batch_op *ops, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		__real_net_batch_read(batch, ops + i, 1);
+		if (ops[i].result != -EAGAIN || interloper < 0 || i + 2 != count)
+			continue;
+		send_numbered(interloper, 7, false);
+		interloper = -1;
+	}
+}
+
+/* The kernel looks again at each read of a window: one may find a frame where the one before found
+ * none. Frames 0 to 6 fill windows of 1, 2 and 4 reads; the one of 8 has frame 7 in the last. */
+static void test_frame_behind_an_empty_read(void **state)
+{
+	struct setup *setup = *state;
+	uint64_t gaps = count_of("net_tap_rx_gaps");
+
+	assert_int_equal(open_tap(setup, "tap0", 1), 0);
+	int fd = open_packet("tap0", 1);
+
+	for (uint8_t i = 0; i < 7; i++)
+		send_numbered(fd, i, false);
+	interloper = fd;
+	run_until(setup, 8);
+	assert_int_equal(interloper, -1);
+	assert_int_equal(count_of("net_tap_rx_gaps"), gaps + 1);
+	send_numbered(fd, 8, false); /* and none comes twice */
+	run_until(setup, 9);
+	for (uint8_t i = 0; i < 9; i++)
+		assert_int_equal(setup->guest.order[i], i);
+	close(fd);
+}
+
 static void turns(struct setup *setup, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++)
@@ -690,6 +732,7 @@ int main(void)
 	        tap_test(test_large_packet_from_host_v6),
 	        tap_test(test_burst_is_read_to_the_end),
 	        tap_test(test_multi_queue),
+	        tap_test(test_frame_behind_an_empty_read),
 	        tap_test(test_large_packets_wait),
 	        tap_test(test_small_frames_do_not_wait),
 	        tap_test(test_waiting_ends),
