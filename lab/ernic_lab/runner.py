@@ -295,15 +295,22 @@ class Run:
     def finish(self) -> None:
         """Stop the servers and judge how they ended."""
         for server in self.servers:
-            complaint = server.stop()
-            if complaint and not self.options.allow_server_exit and not self.status:
-                self._fail(FAILED, complaint)
+            self._judge(server, server.stop())
         if self.options.strict:
             for guest in self.guests:
                 trouble = guest.result.trouble or guest.kernel_trouble()
                 if trouble and not self.status:
                     guest.result.trouble = trouble
                     self._fail(1, "\n".join([f"guest {guest.guest} kernel, --strict:", *trouble]))
+
+    def _judge(self, server: Server, complaint: str | None) -> None:
+        if self.options.allow_server_exit:
+            return
+        if complaint and not self.status:
+            self._fail(FAILED, complaint)
+        if report := server.sanitizer_report():
+            lines = "\n".join(report)
+            self._fail(FAILED, f"server {server.guest}, what a sanitizer reported:\n{lines}")
 
     def keep_logs(self, target: Path) -> None:
         """Copy the logs of every guest to DIR/guest-N."""

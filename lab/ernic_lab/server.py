@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import select
 import shlex
 import signal
@@ -19,6 +20,9 @@ START_SECONDS = 20
 STOP_SECONDS = 10
 # Flag of a listening socket in /proc/net/unix (Linux include/linux/net.h, __SO_ACCEPTCON).
 LISTENING = 0x10000
+# What the sanitizers of gcc and clang begin a report with.
+REPORT = re.compile(r"(ERROR|WARNING): [A-Z]\w+Sanitizer\b|: runtime error: ")
+REPORT_LINES = 60
 
 
 class Server:
@@ -60,6 +64,15 @@ class Server:
         """A sentence about what went wrong, with the server's last words."""
         words = self.child.tail()
         return f"server {self.guest} {what}" + (f": {words}" if words else "")
+
+    def sanitizer_report(self) -> list[str]:
+        """Its log from the first report of a sanitizer on; no options of theirs can hide it."""
+        with contextlib.suppress(OSError):
+            lines = self.child.log.read_text("utf-8", "replace").splitlines()
+            for number, line in enumerate(lines):
+                if REPORT.search(line):
+                    return lines[number : number + REPORT_LINES]
+        return []
 
     def stop(self) -> str | None:
         """End it; returns what was wrong with the way it ended."""

@@ -266,6 +266,17 @@ class Judgement(unittest.TestCase):
         for text in ("tsc: Marking", "loading out-of-tree module taints kernel", "debug: fine"):
             self.assertFalse(guest.TROUBLE.search(f"[ 1.0] {text}"))
 
+    def test_sanitizer_report(self):
+        for text in (
+            "==7==ERROR: AddressSanitizer: heap-use-after-free on address 0x1",
+            "==7==ERROR: LeakSanitizer: detected memory leaks",
+            "WARNING: ThreadSanitizer: data race (pid=7)",
+            "src/base/size.h:3:9: runtime error: left shift of 1 by 33 places",
+        ):
+            self.assertTrue(server.REPORT.search(text))
+        for text in ("12.000001 warn  queues.intr_vectors 32 is below 1", "error: --tap: no such"):
+            self.assertFalse(server.REPORT.search(text))
+
     def test_socket_counts_only_when_it_listens(self):
         import socket
 

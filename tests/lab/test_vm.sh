@@ -288,6 +288,21 @@ test_server_that_dies_in_the_run_is_125() {
 	expect_status 125 && expect_text err 'server 1 killed by SIGSEGV during the run' && expect_clean
 }
 
+# What a sanitizer says counts whatever status it ends the server with.
+test_sanitizer_report_is_125() {
+	need_server || return
+	script nothing <<<'true'
+	script reports <<-'END'
+		#!/bin/sh
+		echo "WARNING: ThreadSanitizer: data race (pid=$$)" >&2
+		echo "  Write of size 8 by nobody" >&2
+		exec "$@"
+	END
+	vm --wrap-server "$WORK/reports" -- "$WORK/nothing"
+	expect_status 125 && expect_text err 'server 1, what a sanitizer reported' &&
+		expect_text err 'Write of size 8 by nobody' && expect_clean
+}
+
 test_taps_are_private() {
 	need_server || return
 	[ "$(id -u)" -eq 0 ] || { reason="needs root"; return 77; }
