@@ -16,7 +16,6 @@
 # Exit status: 0 all passed, 1 a test failed or nothing ran, 2 wrong usage.
 #
 # ERNIC_TEST_TAP names a TAP for the tests that need one, where they may not make their own.
-# ERNIC_TEST_SOAK=1 runs the guest tests that are not steady yet, too.
 . "$(dirname "$0")/lib.sh"
 
 fast=

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shows: RoCEv2 between our NIC and a Soft-RoCE guest on virtio-net, both directions
-# needs: tap soak
+# needs: tap
 # guests: 2
 # vcpus: 4
 # timeout: 800
@@ -9,9 +9,6 @@
 # lab: --virtio-tap virt%n
 # host: lib/roce_bridge.sh
 # file: lib/lib.sh lib/pair.sh lib/roce.sh
-#
-# Not steady yet: packets of Soft-RoCE are missing here though no TAP and no bridge dropped one. Datagrams
-# are then gone, and once a pingpong of its waited for ever. Who loses them is not known.
 # shellcheck source=lib/lib.sh
 . /lab/lib.sh
 if [ "$GUEST" = 1 ]; then

@@ -36,14 +36,14 @@ roce_all() {
     perf ib_write_bw -s 65536 -n 100 -m 1024
     perf ib_read_bw -s 65536 -n 50 -m 1024
     perf ib_send_bw -s 65536 -n 100 -m 1024
-    # one at a time: nobody sends a datagram again that got lost in a burst
-    perf ib_send_lat -c UD -s 1024 -n 100
+    perf ib_send_bw -c UD -s 1024 -n 100
     mtu 9000
     each ibv_rc_pingpong -d "$RDMA" -g "$GID4" -m 4096 -n 50 -s 65536 -e -c
     rping_each -C 20 -S 60000 -V
     perf ib_write_bw -s 65536 -n 200 -m 4096
     perf ib_read_bw -s 65536 -n 100 -m 4096
     perf ib_send_bw -s 65536 -n 200 -m 4096
+    perf ib_send_bw -c UD -s 4096 -n 100
     each ibv_ud_pingpong -d "$RDMA" -g "$GID4" -n 20 -e -s 4096
     perf ib_atomic_bw -A FETCH_AND_ADD -n 100 -m 4096
 }
