@@ -36,6 +36,8 @@ COUNTER(fabric_mesh_violation,
         "frames that do not fit the conversation; their connection was closed");
 COUNTER(fabric_mesh_lost, "connections that broke or were closed by their peer");
 COUNTER(fabric_mesh_too_slow, "connections closed because their peer did not read");
+COUNTER(fabric_mesh_out_full,
+        "connections closed because their peer read least, and all together too little");
 COUNTER(fabric_mesh_late, "connections closed because their peer did not greet in time");
 COUNTER(fabric_mesh_no_memory, "connections given up for lack of memory");
 COUNTER(fabric_mesh_staged, "pieces whose rest was copied, as the socket was full");
@@ -87,7 +89,7 @@ static struct mesh_conn *conn_new(struct mesh *mesh, int fd, const struct sockad
 	conn->source.ready = conn_ready;
 	conn->work.run = conn_run;
 	conn->deadline.expired = greeting_late;
-	conn->heard_ns = loop_now(mesh->loop);
+	conn->heard_ns = conn->used_ns = loop_now(mesh->loop);
 	TAILQ_INIT(&conn->waiters);
 	TAILQ_INIT(&conn->acks);
 	TAILQ_INIT(&conn->readers);
@@ -164,6 +166,13 @@ void mesh_conn_accept(struct mesh *mesh, int fd, const struct sockaddr_storage *
 		close(fd);
 }
 
+/* The buffer takes so many bytes of what all share. */
+static void out_charge(struct mesh_conn *conn, size_t size)
+{
+	conn->mesh->out_shared += size - conn->out_shared;
+	conn->out_shared = size;
+}
+
 static void settled(struct mesh_conn *conn)
 {
 	if (conn->state < MESH_CONN_UP)
@@ -188,6 +197,7 @@ void mesh_conn_close(struct mesh_conn *conn, const char *reason)
 		log_guest("mesh: connection %s %s ended: %s", conn->called ? "to" : "from",
 		          conn->peer_text, reason);
 	settled(conn);
+	out_charge(conn, 0);
 	conn->state = MESH_CONN_DEAD;
 	loop_remove(mesh->loop, &conn->source);
 	mesh_tls_destroy(conn->tls);
@@ -212,6 +222,7 @@ static void conn_fail(struct mesh_conn *conn, struct counter *counter)
 	if (conn->failed || conn->state == MESH_CONN_DEAD)
 		return;
 	counter_inc(counter);
+	out_charge(conn, 0);
 	conn->failed = true;
 	loop_schedule(conn->mesh->loop, &conn->work);
 }
@@ -228,6 +239,23 @@ int mesh_conn_violation(struct mesh_conn *conn, const char *what)
 static size_t out_pending(const struct mesh_conn *conn)
 {
 	return conn->out_end - conn->out_start;
+}
+
+/* Those whose peers read least go until MORE bytes fit into what all share. Returns whether CONN,
+ * which wants them, is left. */
+static bool out_make_room(struct mesh_conn *conn, size_t more)
+{
+	struct mesh *mesh = conn->mesh;
+
+	while (mesh->out_shared + more > MESH_OUT_SHARED && !conn->failed) {
+		struct mesh_conn *other, *largest = conn;
+
+		LIST_FOREACH(other, &mesh->conns, entry)
+		if (other->out_shared > largest->out_shared)
+			largest = other;
+		conn_fail(largest, &fabric_mesh_out_full);
+	}
+	return !conn->failed;
 }
 
 static bool out_grow(struct mesh_conn *conn, size_t size)
@@ -247,6 +275,10 @@ static bool out_grow(struct mesh_conn *conn, size_t size)
 	}
 	if (wanted == conn->out_size)
 		return true;
+	size_t shared = wanted > MESH_OUT_KEEP ? wanted - MESH_OUT_KEEP : 0;
+
+	if (!out_make_room(conn, shared - conn->out_shared))
+		return false;
 	uint8_t *out = realloc(conn->out, wanted);
 
 	if (!out) {
@@ -255,6 +287,7 @@ static bool out_grow(struct mesh_conn *conn, size_t size)
 	}
 	conn->out = out;
 	conn->out_size = wanted;
+	out_charge(conn, shared);
 	return true;
 }
 
@@ -264,6 +297,7 @@ uint8_t *mesh_conn_reserve(struct mesh_conn *conn, size_t size)
 		return NULL;
 	if (conn->out_size - conn->out_end < size && !out_grow(conn, size))
 		return NULL;
+	conn->used_ns = loop_now(conn->mesh->loop);
 	return conn->out + conn->out_end;
 }
 
@@ -277,13 +311,21 @@ void mesh_conn_commit(struct mesh_conn *conn, size_t size)
 	loop_schedule(conn->mesh->loop, &conn->mesh->flush);
 }
 
+static bool is_health(const struct mesh_frame *frame)
+{
+	return frame->type == MESH_PING || frame->type == MESH_PONG;
+}
+
 void mesh_conn_put(struct mesh_conn *conn, struct mesh_frame frame, const void *fixed)
 {
 	size_t size = be32_get(frame.size);
+	uint64_t used = conn->used_ns;
 	uint8_t *out = mesh_conn_reserve(conn, sizeof(frame) + size);
 
 	if (!out)
 		return;
+	if (is_health(&frame))
+		conn->used_ns = used;
 	memcpy(out, &frame, sizeof(frame));
 	if (size > 0)
 		memcpy(out + sizeof(frame), fixed, size);
@@ -292,12 +334,18 @@ void mesh_conn_put(struct mesh_conn *conn, struct mesh_frame frame, const void *
 
 static ssize_t conn_write(struct mesh_conn *conn, const struct iovec *iov, unsigned count)
 {
-	if (conn->tls)
-		return mesh_tls_writev(conn->tls, iov, count);
 	struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)iov, .msg_iovlen = count};
-	ssize_t sent = sendmsg(conn->source.fd, &message, MSG_NOSIGNAL);
+	ssize_t sent;
 
-	return sent < 0 ? -errno : sent;
+	if (conn->tls) {
+		sent = mesh_tls_writev(conn->tls, iov, count);
+	} else {
+		sent = sendmsg(conn->source.fd, &message, MSG_NOSIGNAL);
+		sent = sent < 0 ? -errno : sent;
+	}
+	if (sent > 0)
+		conn->sent += (uint64_t)sent;
+	return sent;
 }
 
 static void conn_block(struct mesh_conn *conn)
@@ -310,8 +358,15 @@ static void conn_block(struct mesh_conn *conn)
 static void out_take(struct mesh_conn *conn, size_t size)
 {
 	conn->out_start += size;
-	if (conn->out_start == conn->out_end)
-		conn->out_start = conn->out_end = 0;
+	if (conn->out_start < conn->out_end)
+		return;
+	conn->out_start = conn->out_end = 0;
+	if (conn->out_shared == 0)
+		return;
+	free(conn->out); /* what a burst took is not kept */
+	conn->out = NULL;
+	conn->out_size = 0;
+	out_charge(conn, 0);
 }
 
 void mesh_conn_flush(struct mesh_conn *conn)
@@ -362,6 +417,7 @@ void mesh_conn_send(struct mesh_conn *conn, const void *head, size_t head_size,
 	assert(count <= NET_PORT_IOV);
 	if (conn->state == MESH_CONN_DEAD || conn->failed)
 		return;
+	conn->used_ns = loop_now(conn->mesh->loop);
 	iov[0] = (struct iovec){conn->out + conn->out_start, pending};
 	iov[1] = (struct iovec){(void *)(uintptr_t)head, head_size};
 	memcpy(iov + 2, pieces, count * sizeof(*pieces));
@@ -510,6 +566,10 @@ static int step_frame(struct mesh_conn *conn)
 	conn->in_start += needed;
 	conn->frame = frame;
 	conn->body_left = info->streamed ? (uint32_t)payload : 0;
+	if (frame.type == MESH_REQUEST || frame.type == MESH_DATAGRAM)
+		conn->received_messages++;
+	if (!is_health(&frame))
+		conn->used_ns = loop_now(conn->mesh->loop);
 	int error = handle(conn, &frame, data + sizeof(frame), payload);
 
 	return error ? error : 1;
@@ -614,7 +674,7 @@ static int run_in(struct mesh_conn *conn)
 		if (got < 0)
 			return (int)got;
 		conn->heard_ns = loop_now(conn->mesh->loop);
-		conn->pinged = false;
+		conn->received += (uint64_t)got;
 		if ((size_t)got >= budget) {
 			loop_schedule(conn->mesh->loop, &conn->work);
 			more = false;

@@ -16,6 +16,7 @@
  *	mesh_send.c	messages from our queue pairs, and what comes back for them
  *	mesh_answer.c	messages for our queue pairs
  *	mesh_eth.c	Ethernet frames
+ *	mesh_view.c	what a node knows, for people who ask
  */
 #ifndef ERNIC_FABRIC_MESH_INTERNAL_H
 #define ERNIC_FABRIC_MESH_INTERNAL_H
@@ -30,19 +31,22 @@
 #include "net/net.h"
 
 enum {
-	MESH_NODES_MAX = 1024,     /* of a mesh; bounds what a hostile manager can make us keep */
-	MESH_GIDS_MAX = 64,        /* of a node */
-	MESH_CONNS_MAX = 4096,     /* of a process */
-	MESH_GREETING_MAX = 64,    /* connections that were accepted and are not yet up */
-	MESH_FLOWS_MAX = 32768,    /* of a connection and direction */
-	MESH_INFLOWS_MAX = 131072, /* of peers, in a process; honest ones need one a queue pair */
-	MESH_SILENT_INTERVALS = 3, /* of health checks, until a peer counts as gone */
-	MESH_OUT_SOFT = 32 * 1024, /* no new data while so much waits to be sent */
-	MESH_OUT_HARD = 4 << 20,   /* a peer that lets so much pile up is cut off */
-	MESH_COPY_MAX = 8 * 1024,  /* payload up to this is gathered, beyond it is sent in place */
-	MESH_WINDOW = 64,          /* messages of a queue pair under way */
-	MESH_WAKE = 8,             /* queue pairs that are woken at once when there is room */
-	MESH_PIECES = 64,          /* host pieces of one write or read */
+	MESH_NODES_MAX = 1024,      /* of a mesh; bounds what a hostile manager can make us keep */
+	MESH_GIDS_MAX = 64,         /* of a node */
+	MESH_CONNS_MAX = 4096,      /* of a process */
+	MESH_GREETING_MAX = 64,     /* connections that were accepted and are not yet up */
+	MESH_FLOWS_MAX = 32768,     /* of a connection and direction */
+	MESH_INFLOWS_MAX = 131072,  /* of peers, in a process; honest ones need one a queue pair */
+	MESH_SILENT_INTERVALS = 3,  /* of health checks, until a peer counts as gone */
+	MESH_IDLE_INTERVALS = 30,   /* until a connection of workers that nobody uses is closed */
+	MESH_OUT_SOFT = 32 * 1024,  /* no new data while so much waits to be sent */
+	MESH_OUT_HARD = 4 << 20,    /* a peer that lets so much pile up is cut off */
+	MESH_OUT_KEEP = 128 * 1024, /* of a buffer, a connection's own; what is beyond is ... */
+	MESH_OUT_SHARED = 64 << 20, /* ... shared by all: with more, the largest is cut off */
+	MESH_COPY_MAX = 8 * 1024,   /* payload up to this is gathered, beyond it is sent in place */
+	MESH_WINDOW = 64,           /* messages of a queue pair under way */
+	MESH_WAKE = 8,              /* queue pairs that are woken at once when there is room */
+	MESH_PIECES = 64,           /* host pieces of one write or read */
 };
 
 #define NS_PER_MS 1000000ull
@@ -127,14 +131,17 @@ struct mesh_conn {
 	struct loop_timer deadline; /* of the greeting */
 	uint32_t events;            /* the source waits for */
 	uint64_t heard_ns;          /* last byte */
-	bool pinged;
+	uint64_t used_ns;           /* last frame, in or out, but of health checks */
+	uint64_t sent, received;    /* bytes, without what TLS adds */
+	uint64_t sent_messages, received_messages;
 	struct mesh_tls *tls;
 	struct mesh_hello own, peer;
 
 	uint8_t *out; /* out_start..out_end wait to be sent */
 	size_t out_start, out_end, out_size;
-	bool blocked; /* the socket takes no more now */
-	bool dirty;   /* on mesh->dirty */
+	size_t out_shared; /* counted in mesh->out_shared */
+	bool blocked;      /* the socket takes no more now */
+	bool dirty;        /* on mesh->dirty */
 	LIST_ENTRY(mesh_conn) dirty_entry;
 
 	uint8_t *in; /* in_start..in_end are not handled yet */
@@ -254,6 +261,7 @@ struct mesh {
 	struct sockaddr_storage listen_address;
 	LIST_HEAD(mesh_conns, mesh_conn) conns, dead, dirty;
 	unsigned conn_count, greeting_count;
+	size_t out_shared;      /* bytes of buffers beyond MESH_OUT_KEEP each */
 	struct loop_work reap;  /* frees the dead */
 	struct loop_work flush; /* sends what callbacks outside of work have gathered */
 
@@ -297,6 +305,8 @@ void mesh_member_down(struct mesh_conn *conn);
 struct mesh_node *mesh_resolve(struct mesh *mesh, const struct rdma_av *av);
 /* NODE uses GID. Returns 1 when that is news, 0 when not, or a negative errno. */
 int mesh_claim(struct mesh *mesh, struct mesh_node *node, const uint8_t gid[16]);
+/* Whether another live node claims the same GID. */
+bool mesh_gid_contested(struct mesh *mesh, const struct mesh_gid *claim);
 /* NODE's own link-local address. */
 void mesh_claim_mac(struct mesh *mesh, struct mesh_node *node);
 /* We use GID ourselves. */

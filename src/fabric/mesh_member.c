@@ -8,6 +8,10 @@
  *
  * Health. Who has heard nothing on a connection for an interval sends a PING; after three intervals
  * the connection is closed. All else follows from that.
+ *
+ * A connection between workers that no queue pair has a flow on, and that has carried nothing for a
+ * while, is closed by the side that called it: there may be two when both called at once, and the
+ * next message calls again.
  */
 #include "fabric/mesh_internal.h"
 
@@ -25,6 +29,8 @@ COUNTER(fabric_mesh_gid_conflict, "GIDs that a second live node claimed");
 COUNTER(fabric_mesh_gid_too_many, "claims of nodes that claim too many GIDs, ignored");
 COUNTER(fabric_mesh_node_too_many, "nodes beyond the limit, ignored");
 COUNTER(fabric_mesh_silent, "connections closed because their peer was silent for too long");
+
+COUNTER(fabric_mesh_idle, "connections between workers closed because nobody used them");
 
 enum { CALL_PAUSE_MS = 200 };
 
@@ -224,24 +230,35 @@ static struct mesh_gid *gid_next(struct mesh_gid *entry, const uint8_t gid[16])
 	return entry;
 }
 
-/* Calls it a conflict when another live node claims the GID. */
+/* Another live node that claims the same GID, or NULL. */
+static const struct mesh_node *rival(struct mesh *mesh, const struct mesh_gid *claim)
+{
+	for (struct mesh_gid *other = gid_next(*gid_bucket(mesh, claim->gid), claim->gid); other;
+	     other = gid_next(other->next, claim->gid))
+		if (other->node != claim->node && other->node->state == MESH_NODE_LIVE)
+			return other->node;
+	return NULL;
+}
+
+bool mesh_gid_contested(struct mesh *mesh, const struct mesh_gid *claim)
+{
+	return rival(mesh, claim) != NULL;
+}
+
 static void check_conflict(struct mesh *mesh, const struct mesh_gid *claim)
 {
 	static struct log_limit limit;
+	const struct mesh_node *other = rival(mesh, claim);
 	char text[INET6_ADDRSTRLEN];
 
-	for (struct mesh_gid *other = gid_next(*gid_bucket(mesh, claim->gid), claim->gid); other;
-	     other = gid_next(other->next, claim->gid)) {
-		if (other->node == claim->node || other->node->state != MESH_NODE_LIVE)
-			continue;
-		counter_inc(&fabric_mesh_gid_conflict);
-		mesh_gid_text(claim->gid, text);
-		if (log_enabled(LOG_LEVEL_WARN) && log_limit_pass(&limit))
-			log_warn("mesh: nodes %u and %u both claim the GID %s: it leads to neither "
-			         "until one of them leaves",
-			         other->node->id, claim->node->id, text);
+	if (!other)
 		return;
-	}
+	counter_inc(&fabric_mesh_gid_conflict);
+	mesh_gid_text(claim->gid, text);
+	if (log_enabled(LOG_LEVEL_WARN) && log_limit_pass(&limit))
+		log_warn("mesh: nodes %u and %u both claim the GID %s: it leads to neither until "
+		         "one of them leaves",
+		         other->id, claim->node->id, text);
 }
 
 int mesh_claim(struct mesh *mesh, struct mesh_node *node, const uint8_t gid[16])
@@ -418,6 +435,24 @@ void mesh_member_down(struct mesh_conn *conn)
 
 /* ---- health ---- */
 
+static bool is_idle(const struct mesh_conn *conn, uint64_t now)
+{
+	const struct mesh *mesh = conn->mesh;
+
+	return conn->called && !conn->manager && conn->node && conn->outflows.used == 0 &&
+	       conn->inflows.used == 0 && TAILQ_EMPTY(&conn->waiters) &&
+	       now - conn->used_ns >= MESH_IDLE_INTERVALS * mesh->options.interval_ms * NS_PER_MS;
+}
+
+static void close_idle(struct mesh_conn *conn)
+{
+	struct mesh_node *node = conn->node;
+
+	counter_inc(&fabric_mesh_idle);
+	mesh_conn_close(conn, "nobody uses it");
+	node->call_after_ns = 0; /* nothing is wrong with it */
+}
+
 static void check_conn(struct mesh_conn *conn, uint64_t now)
 {
 	uint64_t interval = conn->mesh->options.interval_ms * NS_PER_MS;
@@ -430,6 +465,9 @@ static void check_conn(struct mesh_conn *conn, uint64_t now)
 	if (quiet >= MESH_SILENT_INTERVALS * interval || (suspect && quiet >= interval)) {
 		counter_inc(&fabric_mesh_silent);
 		mesh_conn_close(conn, "silent for too long");
+	} else if (is_idle(conn, now)) {
+		close_idle(conn);
+		return;
 	} else if (quiet >= interval / 2) {
 		mesh_conn_put(conn, mesh_frame_make(MESH_PING, 0, 0, 0), NULL);
 	}

@@ -297,8 +297,10 @@ static enum rdma_tx send_piece(struct mesh_qp *mq, struct rdma_msg *msg, size_t 
 
 	if (msg->fabric_word == MSG_STARTED && (mq->head == mq->tail || mq->offset >= length))
 		msg->fabric_word = MSG_NEW; /* begun elsewhere: in this process, perhaps */
-	if (msg->fabric_word == MSG_NEW)
+	if (msg->fabric_word == MSG_NEW) {
 		sent_push(mq, msg);
+		mq->conn->sent_messages++;
+	}
 	size_t piece = length - mq->offset;
 
 	if (piece > MESH_PIECE_MAX)
@@ -387,6 +389,7 @@ static enum rdma_tx transmit_datagram(struct mesh_qp *mq, struct rdma_msg *msg, 
 	if (req->length > 0 && rdma_msg_copy(msg, out + head, req->length))
 		return RDMA_TX_SENT;
 	mesh_conn_commit(conn, head + req->length);
+	conn->sent_messages++;
 	*budget -= req->length < *budget ? req->length : *budget;
 	rdma_msg_done(msg, RDMA_OK);
 	return RDMA_TX_SENT;

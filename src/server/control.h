@@ -37,6 +37,10 @@ struct json_object *control_execute(struct server *server, const char *line, siz
 /* An answer that says no. */
 struct json_object *control_refuse(const char *problem, const char *remedy);
 
+/* The command `mesh` (control_mesh.c), as run_text below. */
+struct json_object *control_mesh(struct server *server, const char *text,
+                                 struct json_object *answer);
+
 /* ---- the table, for help and manual ---- */
 
 enum control_type { CONTROL_BOOL, CONTROL_CHOICE, CONTROL_TEXT };
@@ -55,8 +59,8 @@ struct control_command {
 	bool required;
 	/* Does it and adds to ANSWER. VALUE: the bool or the index of the choice, -1 not given. */
 	void (*run)(struct server *server, int value, struct json_object *answer);
-	/* Instead, for a text (NULL: not given): does it and adds to ANSWER; returns NULL, or an
-	 * answer that says why not. */
+	/* Instead, for a text (NULL: not given) or where the answer may be no: does it and adds to
+	 * ANSWER; returns NULL, or an answer that says why not. */
 	struct json_object *(*run_text)(struct server *server, const char *text,
 	                                struct json_object *answer);
 	const char *help;

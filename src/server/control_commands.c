@@ -204,6 +204,8 @@ const struct control_command control_commands[] = {
          .run_text = run_capture,
          .help = "begin a capture, as --pcap; \"off\": end it; without `file`: tell whether one "
                  "is under way"},
+        {"mesh", .run_text = control_mesh,
+         .help = "the mesh as this node knows it: nodes, GIDs, connections"},
         {"log",
          {"level", CHOICES(log_level_names)},
          .run = run_log,
@@ -354,7 +356,8 @@ static struct json_object *run_command(struct server *server, const struct contr
 		command->run(server, value, answer);
 		return answer;
 	}
-	json_object_object_get_ex(root, command->argument.name, &text);
+	if (command->argument.name)
+		json_object_object_get_ex(root, command->argument.name, &text);
 	refused = command->run_text(server, text ? json_object_get_string(text) : NULL, answer);
 	if (refused)
 		json_object_put(answer);

@@ -3,7 +3,9 @@
 """The control socket: every command, every way to get one wrong, and clients that mean no good."""
 
 import random
+import signal
 import socket
+import time
 
 import program
 
@@ -41,6 +43,8 @@ HOSTILE = [
     b'{"cmd":"fault","set":"off\\u0000x"}',
     b'{"cmd":"capture","file":"no/such/folder/f"}',
     b'{"cmd":"capture","file":""}',
+    b'{"cmd":"mesh"}',
+    b'{"cmd":"mesh","node":1}',
 ]
 
 
@@ -70,7 +74,9 @@ class ControlSocket(program.Test):
                     for choice in choices:
                         if choice != "debug":  # would write to stderr, which is watched
                             self.assertTrue(control.do(cmd=name, **{argument: choice})["ok"])
-                if not entry:
+                if name == "mesh":  # this server is in none
+                    self.assertIn("--backend tcp", control.do(cmd=name)["remedy"])
+                elif not entry:
                     self.assertTrue(control.do(cmd=name)["ok"], name)
             control.do(cmd="log", level="warn")
 
@@ -215,6 +221,110 @@ class ControlSocket(program.Test):
             self.assertTrue(control.do(cmd="version")["ok"])
         for client in clients:
             client.__exit__()
+
+
+class MeshCommand(program.Test):
+    """What a node tells of its mesh."""
+
+    def setUp(self):
+        super().setUp()
+        with socket.create_server(("127.0.0.1", 0)) as probe:
+            self.port = probe.getsockname()[1]
+        self.servers = {}
+        self.start("m", f"tcp:manager:{self.port},interval=100")
+
+    def tearDown(self):
+        for server in self.servers.values():
+            server.__exit__()
+        super().tearDown()
+
+    def start(self, name, backend, *args):
+        server = program.Server("-s", name, "--control", f"{name}.ctl", "--backend", backend, *args)
+        self.servers[name] = server.__enter__()
+
+    def worker(self, name, *args):
+        self.start(name, f"tcp:worker:127.0.0.1:{self.port}", *args)
+
+    def until(self, name, condition):
+        """The answer of a server, as soon as it fulfils the condition."""
+        end = time.monotonic() + program.PATIENCE
+        with program.Control(f"{name}.ctl") as control:
+            while True:
+                answer = control.do(cmd="mesh")
+                if condition(answer):
+                    return answer
+                self.assertLess(time.monotonic(), end, answer)
+                time.sleep(0.02)
+
+    @staticmethod
+    def states(answer, kind):
+        return sorted(entry["state"] for entry in answer[kind])
+
+    def test_alone(self):
+        answer = self.until("m", lambda answer: True)
+        self.assertIs(answer.pop("ok"), True)
+        (node,) = answer.pop("nodes")
+        (gid,) = answer.pop("gids")
+        self.assertEqual(
+            answer,
+            {
+                "node": 0,
+                "role": "manager",
+                "registered": True,
+                "address": f"127.0.0.1:{self.port}",
+                "manager": f"127.0.0.1:{self.port}",
+                "interval_ms": 100,
+                "node_count": 1,
+                "gid_count": 1,
+                "connection_count": 0,
+                "connections": [],
+            },
+        )
+        self.assertEqual((node["node"], node["state"], node["self"]), (0, "live", True))
+        self.assertIsNone(node["silent_ms"])
+        self.assertEqual((gid["node"], gid["state"]), (0, "live"))
+        self.assertTrue(gid["gid"].startswith("fe80::"))
+
+    def test_a_worker_joins_contests_a_gid_and_is_killed(self):
+        self.worker("w", "--gid", "10.0.0.9")
+        joined = self.until("m", lambda answer: len(answer["gids"]) == 3)
+        self.assertEqual(self.states(joined, "nodes"), ["live", "live"])
+        self.assertEqual(self.states(joined, "gids"), ["live"] * 3)
+        self.assertIn("::ffff:10.0.0.9", [entry["gid"] for entry in joined["gids"]])
+        (connection,) = joined["connections"]
+        self.assertEqual(
+            (connection["node"], connection["state"], connection["tls"], connection["called"]),
+            (1, "up", False, False),
+        )
+        self.assertGreater(connection["sent_bytes"], 0)
+        self.assertGreater(connection["received_bytes"], 0)
+
+        worker = self.until("w", lambda answer: len(answer["nodes"]) == 2)
+        self.assertEqual((worker["node"], worker["role"]), (1, "worker"))
+        self.assertEqual(worker["manager"], f"127.0.0.1:{self.port}")
+        address = [entry["address"] for entry in worker["nodes"] if entry["self"]]
+        self.assertEqual([worker["address"]], address)
+        self.assertEqual(address, [e["address"] for e in joined["nodes"] if e["node"] == 1])
+
+        self.worker("x", "--gid", "10.0.0.9")
+        contest = self.until("m", lambda answer: "contested" in self.states(answer, "gids"))
+        contested = [entry for entry in contest["gids"] if entry["state"] == "contested"]
+        self.assertEqual([entry["node"] for entry in contested], [1, 2])
+
+        self.servers["w"].stop(signal.SIGKILL)
+        after = self.until("m", lambda answer: "silent" in self.states(answer, "nodes"))
+        states = {(entry["node"], entry["gid"]): entry["state"] for entry in after["gids"]}
+        self.assertEqual(states[1, "::ffff:10.0.0.9"], "withdrawn")
+        self.assertEqual(states[2, "::ffff:10.0.0.9"], "live")
+        (silent,) = [entry for entry in after["nodes"] if entry["state"] == "silent"]
+        self.assertIsNotNone(silent["silent_ms"])
+
+    def test_without_a_manager(self):
+        self.servers["m"].stop(signal.SIGKILL)
+        self.worker("w")
+        lost = self.until("w", lambda answer: True)
+        self.assertEqual((lost["node"], lost["registered"], lost["address"]), (None, False, None))
+        self.assertEqual([entry["node"] for entry in lost["nodes"] + lost["gids"]], [None, None])
 
 
 if __name__ == "__main__":

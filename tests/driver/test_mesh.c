@@ -4,12 +4,14 @@
  * it when one of them is killed, stopped, or started again.
  */
 #include "env.h"
+#include "history.h"
 #include "rdma.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -217,6 +219,101 @@ static void test_counter(void **state)
 	destroy_pair(&pairs[1]);
 }
 
+enum { PARTIES = 3, ROUNDS = 60, BATCH = 8, RESULTS = 4096 };
+
+/* A party's atomics on one word of node 2. */
+struct party {
+	struct pair pair;
+	struct history_op *ops;
+	uint32_t *seed;
+	uint64_t last; /* value seen */
+};
+
+static uint64_t random64(uint32_t *seed)
+{
+	uint64_t high = env_random(seed);
+
+	return high << 32 | env_random(seed);
+}
+
+static struct rdma_sge result_of(const struct party *party, unsigned n)
+{
+	size_t offset = RESULTS * (1 + (size_t)party->ops->party) + n % BATCH * 8;
+
+	return rdma_sge(&party->pair.from->mr, offset, 8);
+}
+
+static void post_atomic(struct party *party, unsigned n, uint64_t *clock)
+{
+	struct history_op *op = &party->ops[n];
+	struct node *to = party->pair.to;
+
+	op->party = party->ops->party;
+	op->swap = env_random(party->seed) % 3 == 0;
+	op->operand = random64(party->seed);
+	op->compare = op->swap ? party->last : 0;
+	op->begin = ++*clock;
+	struct rdma_send send = {.wr_id = n,
+	                         .op = op->swap ? OP_CMP_SWAP : OP_FETCH_ADD,
+	                         .num_sge = 1,
+	                         .flags = WQE_SIGNALED,
+	                         .sge = {result_of(party, n)},
+	                         .va = to->mr.va,
+	                         .rkey = to->mr.key,
+	                         .swap_add = op->operand,
+	                         .compare = op->compare};
+
+	nic_ok(party->pair.from->nic, rdma_send(party->pair.qp, &send));
+}
+
+static void finish_atomic(struct party *party, unsigned n, uint64_t *clock)
+{
+	struct history_op *op = &party->ops[n];
+	size_t offset = result_of(party, n).va - party->pair.from->mr.va;
+
+	assert_int_equal(outcome(&party->pair), WC_OK);
+	memcpy(&op->seen, rdma_mr_at(&party->pair.from->mr, offset), sizeof(op->seen));
+	op->end = ++*clock;
+	party->last = op->swap && op->seen == op->compare ? op->operand : op->seen;
+}
+
+/* Atomics on one word from both sides of each connection, two of them of the mesh, and one inside
+ * the word's own server: there is an order that explains all that was seen. */
+static void test_atomic_history(void **state)
+{
+	struct mesh *mesh = *state;
+	struct history_op *ops = calloc(PARTIES * ROUNDS * BATCH, sizeof(*ops));
+	struct party party[PARTIES];
+	uint32_t seed = env_seed();
+	uint64_t clock = 0, initial = random64(&seed), last;
+
+	assert_non_null(ops);
+	memcpy(rdma_mr_at(&mesh->node[2].mr, 0), &initial, sizeof(initial));
+	for (unsigned i = 0; i < PARTIES; i++) {
+		party[i] = (struct party){
+		        .ops = ops + i * ROUNDS * BATCH, .seed = &seed, .last = initial};
+		party[i].ops->party = i;
+		connect_pair(mesh, i, 2, 14, &party[i].pair);
+	}
+	for (unsigned n = 0; n < ROUNDS * BATCH; n += BATCH) {
+		for (unsigned k = 0; k < BATCH * PARTIES; k++)
+			post_atomic(&party[k % PARTIES], n + k / PARTIES, &clock);
+		for (unsigned k = 0; k < BATCH * PARTIES; k++)
+			finish_atomic(&party[k / BATCH], n + k % BATCH, &clock);
+	}
+	memcpy(&last, rdma_mr_at(&mesh->node[2].mr, 0), sizeof(last));
+	const char *wrong = history_check(ops, (size_t)PARTIES * ROUNDS * BATCH, initial, last);
+
+	if (wrong)
+		fail_msg("%s", wrong);
+	/* the checker notices */
+	ops[5].seen ^= 1;
+	assert_non_null(history_check(ops, (size_t)PARTIES * ROUNDS * BATCH, initial, last));
+	for (unsigned i = 0; i < PARTIES; i++)
+		destroy_pair(&party[i].pair);
+	free(ops);
+}
+
 /* A worker is killed: the queue pairs that talk to it end with retry exceeded, others go on; it is
  * started again, and is reached again. */
 static void test_worker_killed(void **state)
@@ -294,8 +391,8 @@ static void test_standstill(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        TEST(test_everybody),      TEST(test_counter),    TEST(test_worker_killed),
-	        TEST(test_manager_killed), TEST(test_standstill),
+	        TEST(test_everybody),     TEST(test_counter),        TEST(test_atomic_history),
+	        TEST(test_worker_killed), TEST(test_manager_killed), TEST(test_standstill),
 	};
 
 	return cmocka_run_group_tests_name("driver/mesh", tests, NULL, NULL);

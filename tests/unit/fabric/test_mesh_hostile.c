@@ -495,6 +495,44 @@ static void never_reads(void **state)
 	assert_unharmed(scene);
 }
 
+/* Many that do not read, each within its own bound: together they have one too. */
+static void many_never_read(void **state)
+{
+	enum { CROWD = 40, HEAP = 3 << 20 };
+	struct scene *scene = *state;
+	struct mesh *mesh = scene->a->mesh;
+	struct mesh_conn *conn;
+	int fd[CROWD], small = 4096;
+	uint64_t before = count("fabric_mesh_out_full");
+
+	for (int i = 0; i < CROWD; i++) {
+		fd[i] = dial(scene);
+		setsockopt(fd[i], SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
+		greet(scene, fd[i]);
+	}
+	RIG_WAIT(scene->loop, mesh->conn_count == CROWD + 1 && mesh->greeting_count == 0);
+	LIST_FOREACH(conn, &mesh->conns, entry)
+	{
+		if (conn->node) /* the one of ours */
+			continue;
+		uint8_t *out = mesh_conn_reserve(conn, HEAP);
+
+		assert_non_null(out); /* another goes, which has more */
+		memset(out, 0, HEAP);
+		mesh_conn_commit(conn, HEAP);
+		assert_true(mesh->out_shared <= MESH_OUT_SHARED);
+	}
+	assert_true(mesh->out_shared > MESH_OUT_SHARED / 2);
+	assert_true(count("fabric_mesh_out_full") > before);
+	assert_unharmed(scene);
+	assert_true(mesh->conn_count < CROWD);
+	for (int i = 0; i < CROWD; i++)
+		close(fd[i]);
+	RIG_WAIT(scene->loop, mesh->conn_count == 1);
+	assert_int_equal(mesh->out_shared, 0);
+	assert_unharmed(scene);
+}
+
 /* Registrations without end: the list of nodes has its bound, and lets the next one in. */
 static void crowd_of_nodes(void **state)
 {
@@ -545,7 +583,7 @@ int main(void)
 	        TEST(half_greeting),  TEST(bad_frames),         TEST(out_of_place),
 	        TEST(foreign_flow),   TEST(answers_to_nothing), TEST(never_reads),
 	        TEST(crowd_of_nodes), TEST(many_gids),          TEST(same_number_again),
-	        TEST(many_flows),
+	        TEST(many_flows),     TEST(many_never_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

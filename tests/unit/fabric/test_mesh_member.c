@@ -180,12 +180,78 @@ static void manager_late(void **state)
 	loop_destroy(loop);
 }
 
+static void write_byte(struct test_qp *qp, struct test_mr *from, struct test_mr *to)
+{
+	struct rdma_wr wr = wr_rdma(RDMA_WRITE, sge_of(from, 0, 1), to->va, to->key);
+
+	qp_post_send(qp, &wr);
+	qp_expect_send(qp, RDMA_OK);
+}
+
+/* As if nobody had used the connections of NODE for the time after which they may go; then that of
+ * two health checks passes. */
+static void age(struct node *node)
+{
+	uint64_t interval = node->mesh->options.interval_ms;
+	struct mesh_conn *conn;
+
+	rig_pass(node->loop, 20); /* what is under way is no use any more */
+	LIST_FOREACH(conn, &node->mesh->conns, entry)
+	conn->used_ns -= MESH_IDLE_INTERVALS * interval * NS_PER_MS;
+	rig_pass(node->loop, (unsigned)interval + 50);
+}
+
+/* A connection of two workers lives as long as there are queue pairs for it, and not for ever
+ * after; the next queue pair calls again. */
+static void idle_connection(void **state)
+{
+	struct loop *loop = rig_loop();
+	uint16_t port = rig_port();
+	struct node *manager = node_manager(loop, port, 1);
+	struct node *b = node_worker(loop, port, 2), *c = node_worker(loop, port, 3);
+	const struct counter *idle = counter_find("fabric_mesh_idle");
+	uint64_t before = counter_get(idle);
+
+	(void)state;
+	rig_wait_nodes(b, 3);
+	rig_wait_nodes(c, 3);
+	struct test_mr from = mr_new(b->nic, 1, 0x1000, 100, 0x1f);
+	struct test_mr to = mr_new(c->nic, 1, 0x2000, 100, 0x1f);
+
+	for (int round = 1; round <= 2; round++) {
+		struct test_qp *qb = qp_new(b->nic, RDMA_QP_RC, 1);
+		struct test_qp *qc = qp_new(c->nic, RDMA_QP_RC, 1);
+
+		rig_connect(qb, qc);
+		write_byte(qb, &from, &to);
+		assert_int_equal(b->mesh->conn_count, 2);
+		age(b);
+		age(c);
+		assert_int_equal(b->mesh->conn_count, 2);
+		write_byte(qb, &from, &to);
+		qp_free(qb);
+		qp_free(qc);
+		age(b);
+		age(c);
+		RIG_WAIT(loop, b->mesh->conn_count == 1 && c->mesh->conn_count == 1);
+		assert_int_equal(counter_get(idle) - before, round);
+	}
+	assert_true(b->mesh->registered && c->mesh->registered);
+	mr_free(&from);
+	mr_free(&to);
+	node_free(c);
+	node_free(b);
+	node_free(manager);
+	loop_destroy(loop);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(claims),          cmocka_unit_test(worker_restarts),
 	        cmocka_unit_test(connection_lost), cmocka_unit_test(manager_restarts),
 	        cmocka_unit_test(id_gone),         cmocka_unit_test(manager_late),
+	        cmocka_unit_test(idle_connection),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

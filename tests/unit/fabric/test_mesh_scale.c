@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "base/counter.h"
+#include "fabric/mesh_view.h"
 #include "mesh_rig.h"
 
 #define PD  1
@@ -22,6 +23,73 @@ static bool all_know(struct node **nodes, unsigned count, unsigned live)
 		if (rig_live(nodes[i]) != live || (i > 0 && !nodes[i]->mesh->registered))
 			return false;
 	return true;
+}
+
+/* What mesh_show() tells, counted. */
+struct tally {
+	struct mesh_view view;
+	struct mesh_view_self self;
+	unsigned nodes, live, gids, gids_live, conns, up;
+	uint32_t last; /* node */
+};
+
+static void tally_self(struct mesh_view *view, const struct mesh_view_self *self)
+{
+	container_of(view, struct tally, view)->self = *self;
+}
+
+static void tally_node(struct mesh_view *view, const struct mesh_view_node *node)
+{
+	struct tally *tally = container_of(view, struct tally, view);
+
+	assert_true(tally->nodes == 0 || node->id > tally->last);
+	tally->last = node->id;
+	tally->nodes++;
+	tally->live += node->state == MESH_VIEW_LIVE;
+}
+
+static void tally_gid(struct mesh_view *view, const struct mesh_view_gid *gid)
+{
+	struct tally *tally = container_of(view, struct tally, view);
+
+	assert_int_equal(gid->node, tally->last);
+	tally->gids++;
+	tally->gids_live += gid->state == MESH_VIEW_CLAIM_LIVE;
+}
+
+static void tally_conn(struct mesh_view *view, const struct mesh_view_conn *conn)
+{
+	struct tally *tally = container_of(view, struct tally, view);
+
+	tally->conns++;
+	tally->up += conn->state == MESH_VIEW_UP && !conn->tls && conn->received > 0;
+}
+
+static struct tally take_tally(struct node *node)
+{
+	struct tally tally = {.view = {tally_self, tally_node, tally_gid, tally_conn}};
+
+	assert_true(mesh_show(node->fabric, &tally.view));
+	assert_int_equal(tally.nodes, tally.self.node_count);
+	return tally;
+}
+
+/* More GIDs than are shown at once: the number tells that some are missing. */
+static void many_claims(struct node *node)
+{
+	struct mesh_node *last;
+	uint8_t gid[16] = {0x20};
+
+	LIST_FOREACH(last, &node->mesh->nodes, entry)
+	for (uint32_t i = 1; i < MESH_GIDS_MAX; i++) {
+		gid[1] = (uint8_t)i;
+		memcpy(gid + 12, &last->id, sizeof(last->id));
+		mesh_claim(node->mesh, last, gid);
+	}
+	struct tally tally = take_tally(node);
+
+	assert_int_equal(tally.gids, MESH_VIEW_GIDS_MAX);
+	assert_int_equal(tally.self.gid_count, tally.nodes * MESH_GIDS_MAX);
 }
 
 /* 256 nodes know each other; one joins, one leaves; each has one connection, to its manager. */
@@ -52,6 +120,12 @@ static void many_nodes(void **state)
 
 			assert_true(i == j ? !found : found && found->id == nodes[j]->mesh->id);
 		}
+	struct tally tally = take_tally(nodes[0]);
+
+	assert_true(tally.self.manager && tally.self.registered && tally.self.id == 0);
+	assert_int_equal(tally.live, NODES);
+	assert_int_equal(tally.gids_live, NODES); /* the link-local ones */
+	assert_int_equal(tally.up, NODES - 1);
 	start = rig_ms();
 	nodes[NODES] = node_worker(loop, port, 0xff);
 	memset(nodes[NODES]->mesh->mac, 9, 6);
@@ -61,6 +135,14 @@ static void many_nodes(void **state)
 	node_free(nodes[NODES]);
 	RIG_WAIT(loop, all_know(nodes, NODES, NODES));
 	print_message("one left in %u ms\n", (unsigned)(rig_ms() - start));
+	tally = take_tally(nodes[1]);
+	assert_true(!tally.self.manager && tally.self.registered && tally.self.id != 0);
+	assert_int_equal(tally.nodes, NODES + 1);
+	assert_int_equal(tally.live, NODES); /* the one that left is remembered */
+	assert_int_equal(tally.gids_live, NODES);
+	assert_true(tally.gids > NODES);
+	assert_int_equal(tally.up, 1);
+	many_claims(nodes[1]);
 	for (unsigned i = NODES; i-- > 0;)
 		node_free(nodes[i]);
 	loop_destroy(loop);
