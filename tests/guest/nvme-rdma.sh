@@ -14,6 +14,7 @@
 verify_seconds=${VERIFY_SECONDS:-3}
 
 nvmet_up rdma "$IP" 64
+nvme_up rdma
 nvme discover -t rdma -a "$IP" -s 4420 >/tmp/discover 2>&1 || fail "discover: $(cat /tmp/discover)"
 expect "subnqn: *$NQN" /tmp/discover
 ok discover

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=bash
-# An NVMe-oF target of the kernel on a RAM disk, and its host, in one guest; after rdma.sh.
+# An NVMe-oF target of the kernel on a RAM disk, and its host, in one guest or two; after lib.sh.
 
 NQN=nqn.2026-01.test:ram
 # shellcheck disable=SC2034  # used by tests
@@ -9,7 +9,7 @@ NVMET=/sys/kernel/config/nvmet
 # nvmet_up TRANSPORT ADDRESS MIB: a subsystem with one namespace of that size.
 nvmet_up() {
     local subsystem=$NVMET/subsystems/$NQN port=$NVMET/ports/1
-    modprobe -a configfs "nvmet_$1" "nvme_$1" || fail "no modules for NVMe over $1"
+    modprobe -a configfs "nvmet_$1" || fail "no target for NVMe over $1"
     modprobe brd rd_nr=1 rd_size=$(($3 * 1024)) || fail "no RAM disk"
     [ -d $NVMET ] || mount -t configfs none /sys/kernel/config
     mkdir -p "$subsystem/namespaces/1" "$port"
@@ -21,6 +21,11 @@ nvmet_up() {
     echo "$2" >"$port/addr_traddr"
     echo 4420 >"$port/addr_trsvcid"
     ln -s "$subsystem" "$port/subsystems/" || fail "the target does not listen: $(dmesg | tail -n 3)"
+}
+
+# nvme_up TRANSPORT: what a host needs.
+nvme_up() {
+    modprobe "nvme_$1" || fail "no host for NVMe over $1"
     mkdir -p /etc/nvme
     cat /proc/sys/kernel/random/uuid >/etc/nvme/hostid
     echo "nqn.2014-08.org.nvmexpress:uuid:$(cat /etc/nvme/hostid)" >/etc/nvme/hostnqn
