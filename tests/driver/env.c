@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#define ENV_WAIT_MS 5000
+#define ENV_WAIT_MS 30000
 
 const uint8_t env_peer_mac[6] = {0x02, 0x00, 0x00, 0x00, 0xbb, 0x01};
 

@@ -52,7 +52,7 @@ struct nic_options {
 	                      .mtu = 1500,                                                         \
 	                      .features = FEAT_LINUX,                                              \
 	                      .ram_size = 512u << 20,                                              \
-	                      .timeout_ms = 10000})
+	                      .timeout_ms = 30000})
 
 /* What the device said of itself while probing. */
 struct nic_identity {

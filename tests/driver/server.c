@@ -20,8 +20,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SERVER_START_MS 10000
-#define SERVER_STOP_MS  10000 /* sanitizers look for leaks at the end */
+#define SERVER_START_MS 30000
+#define SERVER_STOP_MS  30000 /* sanitizers look for leaks at the end */
 #define SERVER_ARGS_MAX 64
 
 static int64_t server_now_ms(void)

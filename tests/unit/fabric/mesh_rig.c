@@ -61,12 +61,22 @@ struct node *node_new(struct loop *loop, const char *text, uint8_t ip)
 	return node;
 }
 
-struct node *node_manager(struct loop *loop, uint16_t port, uint8_t ip)
+static struct node *manager_every(struct loop *loop, uint16_t port, uint8_t ip, unsigned ms)
 {
 	char text[80];
 
-	snprintf(text, sizeof(text), "tcp:manager:%u,interval=200", port);
+	snprintf(text, sizeof(text), "tcp:manager:%u,interval=%u", port, ms);
 	return node_new(loop, text, ip);
+}
+
+struct node *node_manager(struct loop *loop, uint16_t port, uint8_t ip)
+{
+	return manager_every(loop, port, ip, 200);
+}
+
+struct node *node_manager_patient(struct loop *loop, uint16_t port, uint8_t ip)
+{
+	return manager_every(loop, port, ip, 10000);
 }
 
 struct node *node_worker(struct loop *loop, uint16_t port, uint8_t ip)

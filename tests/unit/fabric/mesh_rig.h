@@ -21,18 +21,21 @@ struct loop *rig_loop(void);
 uint16_t rig_port(void);
 /* Starts a node: TEXT as behind --backend. Ends the test when that fails. */
 struct node *node_new(struct loop *loop, const char *text, uint8_t ip);
+/* A manager that looks for silent nodes every 200 ms; the patient one seldom enough for all nodes
+ * of a large mesh to share one slow thread. */
 struct node *node_manager(struct loop *loop, uint16_t port, uint8_t ip);
+struct node *node_manager_patient(struct loop *loop, uint16_t port, uint8_t ip);
 struct node *node_worker(struct loop *loop, uint16_t port, uint8_t ip);
 /* As if the process had ended. */
 void node_free(struct node *node);
 
-/* Turns the loop until CONDITION; fails the test after 10 s. */
+/* Turns the loop until CONDITION; fails the test after 60 s. */
 #define RIG_WAIT(loop, condition)                                                                  \
 	do {                                                                                       \
-		uint64_t end_ = rig_ms() + 10000;                                                  \
+		uint64_t end_ = rig_ms() + 60000;                                                  \
 		while (!(condition)) {                                                             \
 			if (rig_ms() > end_)                                                       \
-				fail_msg("%s:%d: waited 10 s for: %s", __FILE__, __LINE__,         \
+				fail_msg("%s:%d: waited 60 s for: %s", __FILE__, __LINE__,         \
 				         #condition);                                              \
 			loop_turn(loop, 1000000);                                                  \
 		}                                                                                  \

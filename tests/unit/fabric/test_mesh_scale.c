@@ -102,7 +102,7 @@ static void many_nodes(void **state)
 	uint64_t start = rig_ms();
 
 	(void)state;
-	nodes[0] = node_manager(loop, port, 0);
+	nodes[0] = node_manager_patient(loop, port, 0);
 	for (unsigned i = 1; i < NODES; i++) {
 		nodes[i] = node_worker(loop, port, (uint8_t)i);
 		if (i % 32 == 0)
@@ -154,7 +154,7 @@ static void incast(void **state)
 	enum { SENDERS = 8, WRITES = 40, SIZE = 1 << 20 };
 	struct loop *loop = rig_loop();
 	uint16_t port = rig_port();
-	struct node *sink = node_manager(loop, port, 1), *nodes[SENDERS];
+	struct node *sink = node_manager_patient(loop, port, 1), *nodes[SENDERS];
 	struct test_qp *from[SENDERS], *to[SENDERS];
 	struct test_mr mrs[SENDERS], target;
 
@@ -206,7 +206,7 @@ static void small_beside_large(void **state)
 {
 	struct loop *loop = rig_loop();
 	uint16_t port = rig_port();
-	struct node *a = node_manager(loop, port, 1), *b = node_worker(loop, port, 2);
+	struct node *a = node_manager_patient(loop, port, 1), *b = node_worker(loop, port, 2);
 	struct test_qp *large_a, *large_b, *small_a, *small_b;
 
 	(void)state;
@@ -260,8 +260,8 @@ static void all_to_all(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < NODES; i++) {
-		nodes[i] =
-		        i ? node_worker(loop, port, (uint8_t)(i + 1)) : node_manager(loop, port, 1);
+		nodes[i] = i ? node_worker(loop, port, (uint8_t)(i + 1))
+		             : node_manager_patient(loop, port, 1);
 		mrs[i] = mr_new(nodes[i]->nic, PD, 0x1000, SIZE, ALL);
 	}
 	RIG_WAIT(loop, all_know(nodes, NODES, NODES));
