@@ -44,9 +44,35 @@ enum rdma_tx local_transmit(struct local_net *net, struct rdma_msg *msg, size_t 
 
 /* ---- roce_trace.c ---- */
 
-/* Shows MSG, which RECEIVER has answered with VERDICT, to the capture of WIRE. */
-void roce_trace(struct net_wire *wire, struct rdma_msg *msg, struct rdma_qp *receiver,
-                enum rdma_verdict verdict);
+/* A message that is no packets, as it is shown to a capture. */
+struct roce_trace {
+	struct net_wire *wire; /* one with net_wire_traces() */
+	const struct rdma_request *req;
+	const struct rdma_av *av; /* the requester's address of its destination */
+	unsigned mtu_shift;
+	uint32_t msn;                  /* for answers */
+	bool from_peer, to_peer;       /* the requester, or the responder, is another server */
+	const struct rdma_msg *msg;    /* where payload is read: at its origin */
+	const struct rdma_inbound *in; /* ... or where it goes, when msg is NULL */
+};
+
+/* Shows the first packet of the request: all there is of a READ or an atomic. For others only when
+ * they are refused at once, as roce_trace_moved() shows it otherwise. */
+void roce_trace_begin(const struct roce_trace *trace);
+
+/* Payload bytes up to NOW have been moved, BEFORE of them earlier: shows the packets that ended
+ * since, of the request or of a READ's answer. The time it takes is bounded by the bytes. */
+void roce_trace_moved(const struct roce_trace *trace, uint32_t before, uint32_t now);
+
+/* Shows that all before PSN is acknowledged. */
+void roce_trace_ack(const struct roce_trace *trace, uint32_t psn);
+
+/* Shows the old value that an atomic is answered with. */
+void roce_trace_atomic(const struct roce_trace *trace, uint64_t value);
+
+/* Shows that the packet PSN was refused; RNR_TIMER goes with RDMA_VERDICT_RNR. */
+void roce_trace_nak(const struct roce_trace *trace, uint32_t psn, enum rdma_verdict verdict,
+                    uint8_t rnr_timer);
 
 /* ---- makers; OPTIONS is what follows the name and may be NULL ---- */
 

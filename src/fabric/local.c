@@ -22,6 +22,11 @@ COUNTER(fabric_local_gone, "messages in this process whose destination went away
 /* rdma_msg.fabric_word: the message was accepted by its destination. */
 enum { LOCAL_NEW, LOCAL_ACCEPTED };
 
+static bool is_atomic(const struct rdma_request *req)
+{
+	return req->opcode == RDMA_CMP_SWAP || req->opcode == RDMA_FETCH_ADD;
+}
+
 void local_attach(struct local_net *net, struct rdma_dev *dev)
 {
 	assert(net->count < LOCAL_DEVICES_MAX);
@@ -80,26 +85,80 @@ static enum rdma_verdict offer(struct local_net *net, struct rdma_msg *msg,
 	return rdma_inbound_begin(&msg->inbound, *receiver, &msg->req);
 }
 
-/* Shows what became of the message, to whom it may concern. */
-static void trace(const struct local_net *net, struct rdma_msg *msg, struct rdma_qp *receiver,
-                  enum rdma_verdict verdict)
-{
-	bool decided = verdict == RDMA_VERDICT_OK || verdict >= RDMA_VERDICT_INV_REQ;
+/* ---- captures ---- */
 
-	if (decided && net->wire && net_wire_traces(net->wire))
-		roce_trace(net->wire, msg, receiver, verdict);
+static bool traces(const struct local_net *net)
+{
+	return net->wire && net_wire_traces(net->wire);
 }
+
+static struct roce_trace trace_of(const struct local_net *net, const struct rdma_msg *msg,
+                                  const struct rdma_qp *receiver)
+{
+	return (struct roce_trace){.wire = net->wire,
+	                           .req = &msg->req,
+	                           .av = msg->av,
+	                           .mtu_shift = rdma_qp_attributes(msg->qp)->mtu_shift,
+	                           .msn = rdma_qp_msn(receiver),
+	                           .msg = msg};
+}
+
+/* What the receiver said to the message, or to its end. */
+static void trace_verdict(const struct local_net *net, struct rdma_msg *msg,
+                          const struct rdma_qp *receiver, enum rdma_verdict verdict)
+{
+	const struct rdma_request *req = &msg->req;
+	uint32_t end = req->psn + req->packets;
+
+	if (!traces(net) || req->transport != RDMA_QP_RC)
+		return;
+	struct roce_trace trace = trace_of(net, msg, receiver);
+
+	if (verdict >= RDMA_VERDICT_INV_REQ)
+		roce_trace_nak(&trace, msg->offset == 0 ? req->psn : end - 1, verdict, 0);
+	else if (verdict == RDMA_VERDICT_OK && is_atomic(req))
+		roce_trace_atomic(&trace, msg->inbound.atomic);
+	else if (verdict == RDMA_VERDICT_OK && req->opcode != RDMA_READ)
+		roce_trace_ack(&trace, end);
+}
+
+/* The message was taken, or refused before anything of it was moved. */
+static void trace_offer(const struct local_net *net, struct rdma_msg *msg,
+                        const struct rdma_qp *receiver, enum rdma_verdict verdict)
+{
+	bool fetch = msg->req.opcode == RDMA_READ || is_atomic(&msg->req);
+	bool shown = verdict == RDMA_VERDICT_OK ? fetch : verdict >= RDMA_VERDICT_INV_REQ;
+
+	if (!shown || !traces(net))
+		return;
+	struct roce_trace trace = trace_of(net, msg, receiver);
+
+	roce_trace_begin(&trace);
+	if (verdict != RDMA_VERDICT_OK)
+		trace_verdict(net, msg, receiver, verdict);
+}
+
+static void trace_moved(const struct local_net *net, struct rdma_msg *msg, uint32_t before)
+{
+	if (!traces(net))
+		return;
+	struct roce_trace trace = trace_of(net, msg, msg->inbound.qp);
+
+	roce_trace_moved(&trace, before, msg->offset);
+}
+
+/* ---- sending ---- */
 
 static enum rdma_tx finish(struct local_net *net, struct rdma_msg *msg)
 {
 	struct rdma_qp *receiver = msg->inbound.qp;
-	bool atomic = msg->req.opcode == RDMA_CMP_SWAP || msg->req.opcode == RDMA_FETCH_ADD;
 	enum rdma_verdict verdict = rdma_inbound_end(&msg->inbound);
 
-	trace(net, msg, receiver, verdict);
+	trace_verdict(net, msg, receiver, verdict);
 	if (verdict == RDMA_VERDICT_OK && net->landed)
 		net->landed(net, msg);
-	if (verdict == RDMA_VERDICT_OK && atomic && rdma_msg_store_atomic(msg, msg->inbound.atomic))
+	if (verdict == RDMA_VERDICT_OK && is_atomic(&msg->req) &&
+	    rdma_msg_store_atomic(msg, msg->inbound.atomic))
 		return RDMA_TX_SENT;
 	return answer(msg, receiver, verdict);
 }
@@ -107,7 +166,6 @@ static enum rdma_tx finish(struct local_net *net, struct rdma_msg *msg)
 enum rdma_tx local_transmit(struct local_net *net, struct rdma_msg *msg, size_t *budget)
 {
 	const struct rdma_request *req = &msg->req;
-	bool atomic = req->opcode == RDMA_CMP_SWAP || req->opcode == RDMA_FETCH_ADD;
 	struct rdma_qp *receiver;
 
 	if (msg->fabric_word == LOCAL_NEW) {
@@ -115,16 +173,15 @@ enum rdma_tx local_transmit(struct local_net *net, struct rdma_msg *msg, size_t 
 
 		if (!receiver)
 			return rdma_msg_unreachable(msg);
-		if (verdict != RDMA_VERDICT_OK) {
-			trace(net, msg, receiver, verdict);
+		trace_offer(net, msg, receiver, verdict);
+		if (verdict != RDMA_VERDICT_OK)
 			return answer(msg, receiver, verdict);
-		}
 		msg->fabric_word = LOCAL_ACCEPTED;
 	} else if (!msg->inbound.qp) {
 		counter_inc(&fabric_local_gone); /* when sent again, it starts over */
 		return answer(msg, NULL, RDMA_VERDICT_DROP);
 	}
-	size_t left = atomic ? 0 : req->length - msg->offset;
+	size_t left = is_atomic(req) ? 0 : req->length - msg->offset;
 	size_t part = left < *budget ? left : *budget;
 
 	if (req->transport == RDMA_QP_UD) /* is never left half-way: its address may go */
@@ -133,8 +190,11 @@ enum rdma_tx local_transmit(struct local_net *net, struct rdma_msg *msg, size_t 
 	/* GSI datagrams carry the connection manager: patterns would only break it */
 	rdma_copy_fn *copy = req->dst_qpn == RDMA_QPN_GSI ? NULL : net->copy;
 
+	uint32_t before = msg->offset;
+
 	if (rdma_msg_move(msg, part, copy, msg))
 		return RDMA_TX_SENT;
+	trace_moved(net, msg, before);
 	*budget -= part < *budget ? part : *budget;
 	return part < left ? RDMA_TX_MORE : finish(net, msg);
 }

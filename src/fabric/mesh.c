@@ -274,6 +274,7 @@ static int mesh_create(const struct fabric_place *place, const char *text,
 		return -ENOMEM;
 	mesh->base.ops = &mesh_ops;
 	mesh->loop = place->loop;
+	mesh->net.wire = place->wire;
 	mesh->options = options;
 	mesh->reap.run = reap;
 	mesh->flush.run = flush;

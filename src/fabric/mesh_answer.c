@@ -201,6 +201,7 @@ static void answer(struct mesh_inflow *flow, struct rdma_qp *qp, enum rdma_verdi
 {
 	if (flow->transport != RDMA_QP_RC)
 		return;
+	mesh_trace_answer(flow->conn->mesh, qp, req, verdict, in->rnr_timer);
 	switch (verdict) {
 	case RDMA_VERDICT_OK:
 	case RDMA_VERDICT_DUPLICATE:
@@ -267,9 +268,11 @@ static void run_atomic(struct mesh_inflow *flow, struct rdma_qp *qp)
 	struct mesh *mesh = flow->conn->mesh;
 	enum rdma_verdict verdict = rdma_inbound_begin(&flow->in, qp, &flow->req);
 
+	mesh_trace_begun(mesh, qp, &flow->in, &flow->req);
 	if (verdict == RDMA_VERDICT_OK)
 		verdict = rdma_inbound_end(&flow->in);
 	if (verdict == RDMA_VERDICT_OK) {
+		mesh_trace_value(mesh, qp, &flow->req, flow->in.atomic);
 		remember_atomic(mesh, qp, flow->req.psn, flow->in.atomic);
 		send_atomic(flow, flow->req.psn, flow->in.atomic);
 	} else if (verdict == RDMA_VERDICT_DUPLICATE) {
@@ -308,6 +311,7 @@ static void begin_read(struct mesh_inflow *flow, struct rdma_qp *qp)
 	}
 	enum rdma_verdict verdict = rdma_inbound_begin(&read->in, qp, &read->req);
 
+	mesh_trace_begun(flow->conn->mesh, qp, &read->in, &read->req);
 	if (verdict == RDMA_VERDICT_DUPLICATE)
 		verdict = rdma_inbound_repeat(&read->in, qp, &read->req);
 	if (verdict != RDMA_VERDICT_OK) {
@@ -364,8 +368,11 @@ static void serve_read(struct mesh_inflow *flow)
 		read_drop(flow, read);
 		return;
 	}
+	uint32_t before = read->in.done;
 	int error = send_response(flow, read);
 
+	if (!error)
+		mesh_trace_landed(flow->conn->mesh, &read->in, read->in.done - before);
 	if (!error && read->in.done < read->req.length)
 		return;
 	enum rdma_verdict verdict =
@@ -412,10 +419,13 @@ static void begin_message(struct mesh_inflow *flow, struct rdma_qp *qp)
 	enum rdma_verdict verdict = rdma_inbound_begin(&flow->in, qp, &flow->req);
 
 	flow->landing = verdict == RDMA_VERDICT_OK;
-	if (!flow->landing)
+	if (!flow->landing) {
+		mesh_trace_begun(flow->conn->mesh, qp, &flow->in, &flow->req);
 		answer(flow, qp, verdict, &flow->req, &flow->in);
-	else if (flow->expected == 0)
+	} else if (flow->expected == 0) {
+		mesh_trace_landed(flow->conn->mesh, &flow->in, 0);
 		land_end(flow);
+	}
 }
 
 static int check_payload(struct mesh_conn *conn, struct mesh_inflow *flow)
@@ -490,6 +500,7 @@ int mesh_land_moved(struct mesh_conn *conn, size_t mapped, size_t size)
 	flow->expected -= (uint32_t)size;
 	if (size < mapped)
 		rdma_inbound_seek(&flow->in, flow->in.done - (uint32_t)(mapped - size));
+	mesh_trace_landed(conn->mesh, &flow->in, size);
 	return 0;
 }
 
@@ -503,7 +514,11 @@ int mesh_land_copy(struct mesh_conn *conn, void *data, size_t size)
 	if (!flow->landing)
 		return 0;
 	/* a failure shows at the end, or now, so that nothing more is taken */
-	if (rdma_inbound_copy(&flow->in, data, size) || flow->expected == 0)
+	int error = rdma_inbound_copy(&flow->in, data, size);
+
+	if (!error)
+		mesh_trace_landed(conn->mesh, &flow->in, size);
+	if (error || flow->expected == 0)
 		land_end(flow);
 	return 0;
 }
@@ -561,6 +576,7 @@ int mesh_handle_datagram(struct mesh_conn *conn, const struct mesh_datagram *dat
 		return 0;
 	if (size > 0)
 		rdma_inbound_copy(&in, payload, size);
+	mesh_trace_landed(conn->mesh, &in, size);
 	rdma_inbound_end(&in);
 	return 0;
 }

@@ -15,6 +15,7 @@
  *	mesh_worker.c	the side of membership that asks
  *	mesh_send.c	messages from our queue pairs, and what comes back for them
  *	mesh_answer.c	messages for our queue pairs
+ *	mesh_trace.c	messages of both kinds, for captures
  *	mesh_eth.c	Ethernet frames
  *	mesh_view.c	what a node knows, for people who ask
  */
@@ -384,6 +385,7 @@ struct mesh_qp {
 	bool ask;                /* a PROBE has to come first */
 	bool asked;              /* and is out */
 	uint16_t mark;           /* of the last PROBE */
+	uint32_t msn;            /* messages that were answered well, as AETHs count them */
 	struct mesh_conn *waits; /* for room, or to be up */
 	TAILQ_ENTRY(mesh_qp) waiter;
 	/* responder */
@@ -464,6 +466,29 @@ void mesh_answer_pump(struct mesh_conn *conn);
 void mesh_answer_lost(struct mesh_conn *conn);
 void mesh_recv_posted(struct mesh *mesh, struct rdma_qp *qp);
 void mesh_inflow_free(struct mesh_inflow *flow);
+
+/* ---- captures (mesh_trace.c); each does nothing when there is none ---- */
+
+/* Payload bytes BEFORE..NOW of a message of ours have left. */
+void mesh_trace_sent(const struct mesh *mesh, const struct rdma_msg *msg, uint32_t before,
+                     uint32_t now);
+/* What came back for it: of a READ, the last SIZE bytes that were received. */
+void mesh_trace_acked(const struct mesh_qp *mq, const struct rdma_msg *msg);
+void mesh_trace_nakked(const struct mesh_qp *mq, const struct rdma_msg *msg,
+                       const struct mesh_nak *nak);
+void mesh_trace_old_value(const struct mesh_qp *mq, const struct rdma_msg *msg, uint64_t value);
+void mesh_trace_response(const struct mesh_qp *mq, const struct mesh_sent *sent, size_t size);
+/* A READ or an atomic of a peer to QP began, or any message was refused at its begin. */
+void mesh_trace_begun(const struct mesh *mesh, const struct rdma_qp *qp,
+                      const struct rdma_inbound *in, const struct rdma_request *req);
+/* The last SIZE bytes that IN has moved. */
+void mesh_trace_landed(const struct mesh *mesh, const struct rdma_inbound *in, size_t size);
+/* What QP said to it. */
+void mesh_trace_answer(const struct mesh *mesh, const struct rdma_qp *qp,
+                       const struct rdma_request *req, enum rdma_verdict verdict,
+                       uint8_t rnr_timer);
+void mesh_trace_value(const struct mesh *mesh, const struct rdma_qp *qp,
+                      const struct rdma_request *req, uint64_t value);
 
 /* ---- Ethernet (mesh_eth.c) ---- */
 

@@ -315,6 +315,7 @@ static enum rdma_tx send_piece(struct mesh_qp *mq, struct rdma_msg *msg, size_t 
 		return RDMA_TX_SENT;
 	}
 	msg->fabric_word = MSG_STARTED;
+	mesh_trace_sent(mq->mesh, msg, mq->offset, mq->offset + (uint32_t)piece);
 	mq->offset += (uint32_t)piece;
 	*budget -= piece;
 	return mq->offset < length ? RDMA_TX_MORE : finish(mq, msg);
@@ -390,6 +391,7 @@ static enum rdma_tx transmit_datagram(struct mesh_qp *mq, struct rdma_msg *msg, 
 		return RDMA_TX_SENT;
 	mesh_conn_commit(conn, head + req->length);
 	conn->sent_messages++;
+	mesh_trace_sent(mq->mesh, msg, 0, req->length);
 	*budget -= req->length < *budget ? req->length : *budget;
 	rdma_msg_done(msg, RDMA_OK);
 	return RDMA_TX_SENT;
@@ -425,6 +427,8 @@ static void take_ack(struct mesh_qp *mq, uint32_t acked)
 		if (!sent->whole || !is_before(sent->msg, acked))
 			break;
 		sent->done = true;
+		mq->msn++;
+		mesh_trace_acked(mq, sent->msg);
 		rdma_msg_done(sent->msg, RDMA_OK);
 	}
 	sent_pop(mq);
@@ -473,6 +477,7 @@ int mesh_handle_nak(struct mesh_conn *conn, const struct mesh_frame *frame,
 		return 0;
 	struct rdma_msg *msg = sent->msg;
 
+	mesh_trace_nakked(mq, msg, nak);
 	if (nak->verdict == RDMA_VERDICT_RNR) {
 		sent_truncate(mq,
 		              mq->head + (uint32_t)(sent - sent_at(mq, mq->head) + MESH_WINDOW) %
@@ -503,6 +508,8 @@ int mesh_handle_atomic(struct mesh_conn *conn, const struct mesh_frame *frame,
 	if (!sent || !sent->fetch || sent->msg->req.opcode == RDMA_READ)
 		return 0;
 	sent->done = true;
+	mq->msn++;
+	mesh_trace_old_value(mq, sent->msg, be64_get(atomic->value));
 	if (rdma_msg_store_atomic(sent->msg, be64_get(atomic->value)) == 0)
 		rdma_msg_done(sent->msg, RDMA_OK);
 	sent_pop(mq);
@@ -523,8 +530,10 @@ static struct mesh_sent *response_target(struct mesh_conn *conn, struct mesh_qp 
 static void response_received(struct mesh_qp *mq, struct mesh_sent *sent, size_t size)
 {
 	sent->received += (uint32_t)size;
+	mesh_trace_response(mq, sent, size);
 	if (sent->received < sent->msg->req.length)
 		return;
+	mq->msn++;
 	sent->done = true;
 	rdma_msg_done(sent->msg, RDMA_OK);
 	sent_pop(mq);
@@ -565,6 +574,7 @@ int mesh_response_moved(struct mesh_conn *conn, size_t mapped, size_t size)
 	if (!sent)
 		return 0;
 	sent->received += (uint32_t)size;
+	mesh_trace_response(mq, sent, size);
 	if (size < mapped)
 		rdma_msg_seek(sent->msg, sent->received);
 	return 0;

@@ -158,10 +158,10 @@ void roce_tx_flush(struct roce *roce);
 /* As rdma_fabric_ops.transmit(), for destinations on the wire. */
 enum rdma_tx roce_transmit_packets(struct roce *roce, struct rdma_msg *msg, size_t *budget);
 
-/* Fills FIELDS for packet INDEX of a message. Returns its payload bytes (of a READ: those of its
- * answer). */
-uint32_t roce_request_fields(const struct rdma_msg *msg, uint32_t index,
-                             struct roce_fields *fields);
+/* Fills FIELDS for packet INDEX of a message with a path MTU of 2^SHIFT. Returns its payload bytes
+ * (of a READ: those of its answer). */
+uint32_t roce_packet_fields(const struct rdma_request *req, unsigned shift, uint32_t index,
+                            struct roce_fields *fields);
 
 /* READs and atomics. */
 bool roce_is_fetch(const struct rdma_request *req);

@@ -62,10 +62,8 @@ void roce_requester_rewind(struct roce_qp *rq)
 	rq->waiting = false;
 }
 
-static void fill_fields(const struct rdma_msg *msg, struct roce_fields *fields)
+static void fill_fields(const struct rdma_request *req, struct roce_fields *fields)
 {
-	const struct rdma_request *req = &msg->req;
-
 	*fields = (struct roce_fields){
 	        .solicited = req->solicited,
 	        .qpn = req->dst_qpn,
@@ -83,9 +81,8 @@ static void fill_fields(const struct rdma_msg *msg, struct roce_fields *fields)
 }
 
 /* The opcode of packet INDEX. */
-static uint8_t opcode_of(const struct rdma_msg *msg, uint32_t index)
+static uint8_t opcode_of(const struct rdma_request *req, uint32_t index)
 {
-	const struct rdma_request *req = &msg->req;
 	uint8_t transport = transports[req->transport];
 
 	if (req->packets == 1 || roce_is_fetch(req))
@@ -97,25 +94,31 @@ static uint8_t opcode_of(const struct rdma_msg *msg, uint32_t index)
 }
 
 /* Payload bytes of packet INDEX of a message with a path MTU of 2^SHIFT. */
-static uint32_t size_of(const struct rdma_msg *msg, uint32_t index, unsigned shift)
+static uint32_t size_of(const struct rdma_request *req, uint32_t index, unsigned shift)
 {
 	uint64_t offset = (uint64_t)index << shift;
 	uint32_t mtu = 1u << shift;
 
-	if (offset >= msg->req.length)
+	if (offset >= req->length)
 		return 0;
-	return msg->req.length - offset < mtu ? msg->req.length - (uint32_t)offset : mtu;
+	return req->length - offset < mtu ? req->length - (uint32_t)offset : mtu;
 }
 
-uint32_t roce_request_fields(const struct rdma_msg *msg, uint32_t index, struct roce_fields *fields)
+uint32_t roce_packet_fields(const struct rdma_request *req, unsigned shift, uint32_t index,
+                            struct roce_fields *fields)
 {
-	fill_fields(msg, fields);
-	fields->opcode = opcode_of(msg, index);
-	fields->psn = roce_psn_add(msg->req.psn, index);
-	fields->solicited = fields->solicited && index + 1 == msg->req.packets;
-	if (msg->req.transport == RDMA_QP_UD)
-		return msg->req.length;
-	return size_of(msg, index, rdma_qp_attributes(msg->qp)->mtu_shift);
+	fill_fields(req, fields);
+	fields->opcode = opcode_of(req, index);
+	fields->psn = roce_psn_add(req->psn, index);
+	fields->solicited = fields->solicited && index + 1 == req->packets;
+	return req->transport == RDMA_QP_UD ? req->length : size_of(req, index, shift);
+}
+
+/* The same for a message of one of our queue pairs. */
+static uint32_t request_fields(const struct rdma_msg *msg, uint32_t index,
+                               struct roce_fields *fields)
+{
+	return roce_packet_fields(&msg->req, rdma_qp_attributes(msg->qp)->mtu_shift, index, fields);
 }
 
 static void note_sent(struct roce_qp *rq, uint32_t psn, uint32_t count)
@@ -146,7 +149,7 @@ static bool asks_for_ack(struct roce_qp *rq, const struct rdma_msg *msg, uint32_
 static bool add_packet(struct roce_qp *rq, struct rdma_msg *msg, uint32_t index)
 {
 	struct roce_fields fields;
-	uint32_t size = roce_request_fields(msg, index, &fields);
+	uint32_t size = request_fields(msg, index, &fields);
 
 	fields.ack_request = asks_for_ack(rq, msg, index);
 	uint8_t *payload = roce_tx_begin(rq->roce, msg->av, &fields, size);
@@ -169,7 +172,7 @@ static enum rdma_tx send_payload(struct roce_qp *rq, struct rdma_msg *msg, size_
 	uint32_t index;
 
 	while ((index = msg->fabric_word - 1) < msg->req.packets) {
-		uint32_t size = size_of(msg, index, shift);
+		uint32_t size = size_of(&msg->req, index, shift);
 
 		if (reliable && !roce_may_send(rq)) {
 			rq->waiting = true;
@@ -201,7 +204,7 @@ static enum rdma_tx send_fetch(struct roce_qp *rq, struct rdma_msg *msg)
 		rq->waiting = true;
 		return RDMA_TX_WAIT;
 	}
-	roce_request_fields(msg, skip, &fields);
+	request_fields(msg, skip, &fields);
 	fields.solicited = false;
 	fields.ack_request = true;
 	if (offset < fields.length) { /* else: the path MTU was changed meanwhile */
@@ -220,7 +223,7 @@ static enum rdma_tx send_fetch(struct roce_qp *rq, struct rdma_msg *msg)
 static enum rdma_tx send_datagram(struct roce *roce, struct rdma_msg *msg, size_t *budget)
 {
 	struct roce_fields fields;
-	uint32_t size = roce_request_fields(msg, 0, &fields);
+	uint32_t size = request_fields(msg, 0, &fields);
 	uint8_t *payload = roce_tx_begin(roce, msg->av, &fields, size);
 
 	if (size > 0 && rdma_msg_copy(msg, payload, size))

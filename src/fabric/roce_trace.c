@@ -1,115 +1,150 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Messages that stay in the process, as the RoCEv2 packets that they would have been: for captures
- * only. A message is shown when it has been executed, in one go: its request packets, then its
- * answer. Payload is read once more, from the memory at its origin.
+ * Messages that are no packets, as the RoCEv2 packets that they would have been: for captures only.
+ * A packet is shown when all of its payload has been moved, so that a long message takes as many
+ * turns to show as it takes to move. Its payload is read once more, from the memory it came from or
+ * went to; what has gone from there meanwhile is shown as zeros.
+ *
+ * Only the requester's header template is known on both sides. Answers go the other way: theirs is
+ * the same with its ends swapped.
  */
 #include <string.h>
 
 #include "fabric/roce_internal.h"
 
-struct trace {
-	struct net_wire *wire;
-	struct rdma_msg *msg;
-	struct rdma_qp *receiver;
+static void swap(uint8_t *a, uint8_t *b, size_t size)
+{
+	for (size_t i = 0; i < size; i++) {
+		uint8_t byte = a[i];
+
+		a[i] = b[i];
+		b[i] = byte;
+	}
+}
+
+/* Turns the link and IP headers round. */
+static void turn(uint8_t *frame, size_t link, uint8_t ip_version)
+{
+	uint8_t *ip = frame + link;
+
+	swap(frame, frame + 6, 6);
+	if (ip_version == 4)
+		swap(ip + 12, ip + 16, 4);
+	else
+		swap(ip + 8, ip + 24, 16);
+}
+
+static int peek(const struct roce_trace *trace, uint32_t offset, void *buf, size_t size)
+{
+	return trace->msg ? rdma_msg_peek(trace->msg, offset, buf, size)
+	                  : rdma_inbound_peek(trace->in, offset, buf, size);
+}
+
+/* Shows a packet with SIZE bytes that begin at payload byte OFFSET of the message. */
+static void show(const struct roce_trace *trace, const struct roce_fields *fields, uint32_t offset,
+                 uint32_t size)
+{
+	bool answer = (roce_op_flags(fields->opcode) & ROCE_IS_RESPONSE) != 0;
+	size_t link = trace->av->vlan ? 18 : 14;
 	uint8_t frame[ROCE_FRAME_MAX];
-};
+	uint8_t *payload = roce_frame_begin(frame, trace->av, fields, size);
 
-/* Shows a packet to AV, with SIZE bytes that begin at payload byte OFFSET of the message. */
-static void show(struct trace *trace, const struct rdma_av *av, const struct roce_fields *fields,
-                 uint32_t offset, uint32_t size)
-{
-	size_t link = av->vlan ? 18 : 14;
-	uint8_t *payload = roce_frame_begin(trace->frame, av, fields, size);
-
-	/* what has gone from there meanwhile is shown as zeros */
-	if (size > 0 && rdma_msg_peek(trace->msg, offset, payload, size))
+	if (answer)
+		turn(frame, link, trace->av->ip_version);
+	if (size > 0 && peek(trace, offset, payload, size))
 		memset(payload, 0, size);
-	size_t end = (size_t)(payload - trace->frame) + size;
-	struct iovec iov = {trace->frame, roce_seal(trace->frame, link, end, 0)};
-	struct net_frame frame = {.iov = &iov, .iov_count = 1, .size = iov.iov_len};
+	size_t end = (size_t)(payload - frame) + size;
+	struct iovec iov = {frame, roce_seal(frame, link, end, 0)};
+	struct net_frame shown = {.iov = &iov, .iov_count = 1, .size = iov.iov_len};
 
-	net_wire_trace(trace->wire, &frame);
+	net_wire_trace(trace->wire, &shown, answer ? trace->to_peer : trace->from_peer);
 }
 
-static void show_request(struct trace *trace)
+/* ---- requests ---- */
+
+static void show_request(const struct roce_trace *trace, uint32_t index)
 {
-	const struct rdma_msg *msg = trace->msg;
-	bool reliable = msg->req.transport == RDMA_QP_RC;
-	unsigned shift = rdma_qp_attributes(msg->qp)->mtu_shift;
-	uint32_t count = roce_is_fetch(&msg->req) ? 1 : msg->req.packets;
+	const struct rdma_request *req = trace->req;
 	struct roce_fields fields;
+	uint32_t size = roce_packet_fields(req, trace->mtu_shift, index, &fields);
+	bool fetch = roce_is_fetch(req);
 
-	for (uint32_t index = 0; index < count; index++) {
-		uint32_t size = roce_request_fields(msg, index, &fields);
-
-		fields.ack_request = reliable && index + 1 == count;
-		show(trace, msg->av, &fields, index << shift, roce_is_fetch(&msg->req) ? 0 : size);
-	}
+	fields.ack_request = req->transport == RDMA_QP_RC && (fetch || index + 1 == req->packets);
+	show(trace, &fields, index << trace->mtu_shift, fetch ? 0 : size);
 }
 
-static void fill_answer(const struct trace *trace, struct roce_fields *fields)
+void roce_trace_begin(const struct roce_trace *trace)
 {
-	const struct rdma_request *req = &trace->msg->req;
-
-	*fields = (struct roce_fields){.opcode = ROCE_ACK,
-	                               .qpn = req->src_qpn,
-	                               .src_qpn = req->dst_qpn,
-	                               .psn = req->psn,
-	                               .msn = rdma_qp_msn(trace->receiver),
-	                               .syndrome = ROCE_SYNDROME_ACK};
+	show_request(trace, 0);
 }
 
-static void show_read_answer(struct trace *trace, const struct rdma_av *av)
+/* ---- answers ---- */
+
+static struct roce_fields answer_fields(const struct roce_trace *trace, uint8_t opcode,
+                                        uint32_t psn)
 {
-	const struct rdma_msg *msg = trace->msg;
-	uint32_t count = msg->req.packets;
-	unsigned shift = rdma_qp_attributes(msg->qp)->mtu_shift;
-	struct roce_fields fields, request;
+	return (struct roce_fields){.opcode = opcode,
+	                            .qpn = trace->req->src_qpn,
+	                            .src_qpn = trace->req->dst_qpn,
+	                            .psn = psn & ROCE_PSN_MASK,
+	                            .msn = trace->msn,
+	                            .syndrome = ROCE_SYNDROME_ACK};
+}
 
-	fill_answer(trace, &fields);
-	for (uint32_t index = 0; index < count; index++) {
-		uint32_t size = roce_request_fields(msg, index, &request);
+static void show_read_answer(const struct roce_trace *trace, uint32_t index)
+{
+	const struct rdma_request *req = trace->req;
+	struct roce_fields request, fields;
+	uint32_t size = roce_packet_fields(req, trace->mtu_shift, index, &request);
+	uint8_t opcode = ROCE_READ_MIDDLE;
 
-		fields.psn = roce_psn_add(msg->req.psn, index);
-		if (count == 1)
-			fields.opcode = ROCE_READ_ONLY;
-		else if (index + 1 == count)
-			fields.opcode = ROCE_READ_LAST;
+	if (req->packets == 1)
+		opcode = ROCE_READ_ONLY;
+	else if (index == 0)
+		opcode = ROCE_READ_FIRST;
+	else if (index + 1 == req->packets)
+		opcode = ROCE_READ_LAST;
+	fields = answer_fields(trace, opcode, request.psn);
+	show(trace, &fields, index << trace->mtu_shift, size);
+}
+
+void roce_trace_moved(const struct roce_trace *trace, uint32_t before, uint32_t now)
+{
+	const struct rdma_request *req = trace->req;
+	uint32_t end = now == req->length ? req->packets : now >> trace->mtu_shift;
+
+	if (before == now && req->length > 0)
+		return;
+	for (uint32_t index = before >> trace->mtu_shift; index < end; index++) {
+		if (req->opcode == RDMA_READ)
+			show_read_answer(trace, index);
 		else
-			fields.opcode = index == 0 ? ROCE_READ_FIRST : ROCE_READ_MIDDLE;
-		show(trace, av, &fields, index << shift, size);
+			show_request(trace, index);
 	}
 }
 
-static void show_answer(struct trace *trace, enum rdma_verdict verdict)
+void roce_trace_ack(const struct roce_trace *trace, uint32_t psn)
 {
-	const struct rdma_av *av = &rdma_qp_attributes(trace->receiver)->av;
-	const struct rdma_request *req = &trace->msg->req;
-	struct roce_fields fields;
+	struct roce_fields fields =
+	        answer_fields(trace, ROCE_ACK, roce_psn_add(psn, ROCE_PSN_MASK));
 
-	if (req->transport != RDMA_QP_RC || av->ip_version == 0)
-		return;
-	if (verdict == RDMA_VERDICT_OK && req->opcode == RDMA_READ) {
-		show_read_answer(trace, av);
-		return;
-	}
-	fill_answer(trace, &fields);
-	fields.psn = roce_psn_add(req->psn, req->packets - 1);
-	if (verdict != RDMA_VERDICT_OK) {
-		fields.syndrome = roce_syndrome(verdict);
-	} else if (roce_is_fetch(req)) {
-		fields.opcode = ROCE_ATOMIC_ACK;
-		fields.original = trace->msg->inbound.atomic;
-	}
-	show(trace, av, &fields, 0, 0);
+	show(trace, &fields, 0, 0);
 }
 
-void roce_trace(struct net_wire *wire, struct rdma_msg *msg, struct rdma_qp *receiver,
-                enum rdma_verdict verdict)
+void roce_trace_atomic(const struct roce_trace *trace, uint64_t value)
 {
-	struct trace trace = {.wire = wire, .msg = msg, .receiver = receiver};
+	struct roce_fields fields = answer_fields(trace, ROCE_ATOMIC_ACK, trace->req->psn);
 
-	show_request(&trace);
-	show_answer(&trace, verdict);
+	fields.original = value;
+	show(trace, &fields, 0, 0);
+}
+
+void roce_trace_nak(const struct roce_trace *trace, uint32_t psn, enum rdma_verdict verdict,
+                    uint8_t rnr_timer)
+{
+	struct roce_fields fields = answer_fields(trace, ROCE_ACK, psn);
+
+	fields.syndrome = verdict == RDMA_VERDICT_RNR ? ROCE_SYNDROME_RNR | (rnr_timer & 0x1f)
+	                                              : roce_syndrome(verdict);
+	show(trace, &fields, 0, 0);
 }

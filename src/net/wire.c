@@ -577,10 +577,10 @@ bool net_wire_traces(const struct net_wire *wire)
 	return wire->traces;
 }
 
-void net_wire_trace(struct net_wire *wire, const struct net_frame *frame)
+void net_wire_trace(struct net_wire *wire, const struct net_frame *frame, bool inbound)
 {
 	if (wire->traces)
-		net_pcap_frame(wire->pcap, frame, false);
+		net_pcap_frame(wire->pcap, frame, inbound);
 }
 
 /* The other end of a cable that takes frames by the dozen, or NULL. */

@@ -482,6 +482,16 @@ void rdma_inbound_seek(struct rdma_inbound *in, uint32_t offset)
 		rdma_cursor_seek(&in->cursor, &in->target, 1, offset);
 }
 
+int rdma_inbound_peek(const struct rdma_inbound *in, uint32_t offset, void *buf, size_t size)
+{
+	struct rdma_inbound copy = *in;
+
+	if (!in->qp || offset > in->done || size > in->done - offset)
+		return -EINVAL;
+	rdma_inbound_seek(&copy, offset);
+	return rdma_cursor_read(&copy.cursor, buf, size);
+}
+
 /* ---- the end ---- */
 
 static uint64_t atomic_on_word(const struct rdma_request *req, _Atomic uint64_t *word)

@@ -136,6 +136,9 @@ void rdma_inbound_cancel(struct rdma_inbound *in);
  * moved. Bytes are accounted for again. */
 void rdma_inbound_seek(struct rdma_inbound *in, uint32_t offset);
 
+/* As rdma_msg_peek(), of bytes that have been moved. */
+int rdma_inbound_peek(const struct rdma_inbound *in, uint32_t offset, void *buf, size_t size);
+
 /*
  * Offers a READ again that rdma_inbound_begin() has found to be a duplicate: its answer got lost.
  * As rdma_inbound_begin(), but for the sequence; RDMA_VERDICT_DROP when it is no such READ.
