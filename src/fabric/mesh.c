@@ -241,11 +241,14 @@ static void mesh_destroy(struct rdma_fabric *fabric)
 static int start(struct mesh *mesh, const struct fabric_place *place, char *error, size_t size)
 {
 	int failed = mesh_member_init(mesh);
+	struct mesh_gid *gid;
 
 	if (failed)
 		return failed;
 	for (unsigned i = 0; i < place->gid_count; i++)
 		mesh_claim_own(mesh, place->gids[i]);
+	LIST_FOREACH(gid, &mesh->self->gids, of_node)
+	gid->fixed = true;
 	mesh->self->flags = place->tap ? MESH_NODE_TAP : 0;
 	if (place->wire && mesh_eth_create(mesh, place->wire)) {
 		snprintf(error, size, "the wire has no port left");

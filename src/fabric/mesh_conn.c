@@ -492,6 +492,8 @@ static int handle(struct mesh_conn *conn, const struct mesh_frame *frame, uint8_
 		return mesh_worker_node(conn, fixed);
 	case MESH_CLAIM:
 		return mesh_handle_claim(conn, fixed);
+	case MESH_UNCLAIM:
+		return mesh_handle_unclaim(conn, fixed);
 	case MESH_FLOW:
 		return mesh_handle_flow(conn, frame, fixed);
 	case MESH_REQUEST:

@@ -39,7 +39,7 @@ enum {
 	MESH_FLOWS_MAX = 32768,     /* of a connection and direction */
 	MESH_INFLOWS_MAX = 131072,  /* of peers, in a process; honest ones need one a queue pair */
 	MESH_SILENT_INTERVALS = 3,  /* of health checks, until a peer counts as gone */
-	MESH_IDLE_INTERVALS = 30,   /* until a connection of workers that nobody uses is closed */
+	MESH_IDLE_INTERVALS = 30,   /* until what nobody uses goes: GIDs, connections of workers */
 	MESH_OUT_SOFT = 32 * 1024,  /* no new data while so much waits to be sent */
 	MESH_OUT_HARD = 4 << 20,    /* a peer that lets so much pile up is cut off */
 	MESH_OUT_KEEP = 128 * 1024, /* of a buffer, a connection's own; what is beyond is ... */
@@ -225,6 +225,9 @@ struct mesh_gid {
 	struct mesh_node *node;
 	LIST_ENTRY(mesh_gid) of_node;
 	uint8_t gid[16];
+	/* of our own */
+	bool fixed;         /* not from the guest's use of it: it stays */
+	uint64_t unused_ns; /* since when the guest has not used it; 0: it does */
 };
 
 struct mesh_node {
@@ -271,6 +274,7 @@ struct mesh {
 	LIST_HEAD(mesh_nodes, mesh_node) nodes;
 	unsigned node_count;
 	struct mesh_gid *gid_table[MESH_HASH];
+	struct mesh_gid *reviewed; /* the last of our own that was looked at; NULL: none */
 	uint32_t next_id;
 	struct loop_timer health;
 	uint64_t confirm_by_ns; /* when nodes that are unconfirmed count as silent */
@@ -321,13 +325,15 @@ void mesh_host_address(const uint8_t wire[16], uint16_t port, struct sockaddr_st
 uint16_t mesh_port(const struct sockaddr_storage *address);
 
 void mesh_put_node(struct mesh_conn *conn, const struct mesh_node *node);
-void mesh_put_claim(struct mesh_conn *conn, const struct mesh_node *node, const uint8_t gid[16]);
+/* TYPE: MESH_CLAIM or MESH_UNCLAIM. */
+void mesh_put_gid(struct mesh_conn *conn, enum mesh_type type, const struct mesh_node *node,
+                  const uint8_t gid[16]);
 
 int mesh_manager_start(struct mesh *mesh, char *error, size_t size);
 int mesh_manager_register(struct mesh_conn *conn, const struct mesh_register *request);
 void mesh_manager_tell_node(struct mesh *mesh, const struct mesh_node *node);
-void mesh_manager_tell_claim(struct mesh *mesh, const struct mesh_node *node,
-                             const uint8_t gid[16]);
+void mesh_manager_tell_gid(struct mesh *mesh, enum mesh_type type, const struct mesh_node *node,
+                           const uint8_t gid[16]);
 void mesh_manager_suspect(struct mesh *mesh, const uint8_t gid[16]);
 void mesh_manager_lost(struct mesh *mesh, struct mesh_node *node);
 
@@ -341,6 +347,7 @@ int mesh_worker_refuse(struct mesh_conn *conn, const struct mesh_refuse *refuse)
 int mesh_worker_node(struct mesh_conn *conn, const struct mesh_node_info *info);
 
 int mesh_handle_claim(struct mesh_conn *conn, const struct mesh_claim *claim);
+int mesh_handle_unclaim(struct mesh_conn *conn, const struct mesh_claim *claim);
 
 /* The first address of HOST, blocking. Returns 0, or -EINVAL with ERROR. */
 int mesh_lookup(const char *host, uint16_t port, struct sockaddr_storage *address, char *error,

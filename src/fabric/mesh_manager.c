@@ -33,14 +33,14 @@ void mesh_manager_tell_node(struct mesh *mesh, const struct mesh_node *about)
 		mesh_put_node(node->conn, about);
 }
 
-void mesh_manager_tell_claim(struct mesh *mesh, const struct mesh_node *claimant,
-                             const uint8_t gid[16])
+void mesh_manager_tell_gid(struct mesh *mesh, enum mesh_type type, const struct mesh_node *claimant,
+                           const uint8_t gid[16])
 {
 	struct mesh_node *node;
 
 	LIST_FOREACH(node, &mesh->nodes, entry)
 	if (node != claimant && node->conn && node->state == MESH_NODE_LIVE)
-		mesh_put_claim(node->conn, claimant, gid);
+		mesh_put_gid(node->conn, type, claimant, gid);
 }
 
 /* Everything, for a newcomer. */
@@ -55,7 +55,7 @@ static void tell_all(struct mesh *mesh, const struct mesh_node *newcomer)
 			continue;
 		mesh_put_node(newcomer->conn, node);
 		LIST_FOREACH(gid, &node->gids, of_node)
-		mesh_put_claim(newcomer->conn, node, gid->gid);
+		mesh_put_gid(newcomer->conn, MESH_CLAIM, node, gid->gid);
 	}
 }
 

@@ -4,7 +4,8 @@
  *
  * Every node keeps the same two tables, as the manager tells. A node is LIVE, or SILENT when the
  * manager cannot reach it; claims of a silent node are kept and do not count, so they count again
- * when it comes back. A GID leads to the one live node that claims it, and nowhere when two do.
+ * when it comes back. A GID leads to the one live node that claims it, and nowhere when two do. A
+ * node withdraws a GID that no queue pair and address handle of its guest has any more.
  *
  * Health. Who has heard nothing on a connection for an interval sends a PING; after three intervals
  * the connection is closed. All else follows from that.
@@ -27,6 +28,7 @@
 
 COUNTER(fabric_mesh_gid_conflict, "GIDs that a second live node claimed");
 COUNTER(fabric_mesh_gid_too_many, "claims of nodes that claim too many GIDs, ignored");
+COUNTER(fabric_mesh_gid_withdrawn, "GIDs that the guest had given up, and so did we");
 COUNTER(fabric_mesh_node_too_many, "nodes beyond the limit, ignored");
 COUNTER(fabric_mesh_silent, "connections closed because their peer was silent for too long");
 
@@ -183,6 +185,8 @@ static void gid_drop(struct mesh *mesh, struct mesh_gid *entry)
 	while (*link != entry)
 		link = &(*link)->next;
 	*link = entry->next;
+	if (mesh->reviewed == entry)
+		mesh->reviewed = NULL;
 	LIST_REMOVE(entry, of_node);
 	entry->node->gid_count--;
 	free(entry);
@@ -267,8 +271,10 @@ int mesh_claim(struct mesh *mesh, struct mesh_node *node, const uint8_t gid[16])
 
 	for (struct mesh_gid *entry = gid_next(*bucket, gid); entry;
 	     entry = gid_next(entry->next, gid))
-		if (entry->node == node)
+		if (entry->node == node) {
+			entry->unused_ns = 0;
 			return 0;
+		}
 	if (node->gid_count >= MESH_GIDS_MAX) {
 		counter_inc(&fabric_mesh_gid_too_many);
 		return -ENOSPC;
@@ -303,6 +309,14 @@ static bool gid_is_useless(const uint8_t gid[16])
 	return gid[0] == 0xff || memcmp(gid, zero, 16) == 0 || memcmp(gid, mapped_zero, 16) == 0;
 }
 
+static void tell_own(struct mesh *mesh, enum mesh_type type, const uint8_t gid[16])
+{
+	if (mesh->options.manager)
+		mesh_manager_tell_gid(mesh, type, mesh->self, gid);
+	else if (mesh->registered)
+		mesh_put_gid(mesh->manager_conn, type, mesh->self, gid);
+}
+
 void mesh_claim_own(struct mesh *mesh, const uint8_t gid[16])
 {
 	char text[INET6_ADDRSTRLEN];
@@ -311,26 +325,93 @@ void mesh_claim_own(struct mesh *mesh, const uint8_t gid[16])
 		return;
 	mesh_gid_text(gid, text);
 	log_guest("mesh: claiming the GID %s", text);
-	if (mesh->options.manager)
-		mesh_manager_tell_claim(mesh, mesh->self, gid);
-	else if (mesh->registered)
-		mesh_put_claim(mesh->manager_conn, mesh->self, gid);
+	tell_own(mesh, MESH_CLAIM, gid);
+}
+
+/* Whether CONN may speak of NODE's GIDs. */
+static bool may_claim(const struct mesh_conn *conn, const struct mesh_node *node)
+{
+	const struct mesh *mesh = conn->mesh;
+
+	return conn == mesh->manager_conn || (mesh->options.manager && node && node == conn->node);
 }
 
 int mesh_handle_claim(struct mesh_conn *conn, const struct mesh_claim *claim)
 {
 	struct mesh *mesh = conn->mesh;
 	struct mesh_node *node = mesh_node_find(mesh, be32_get(claim->node));
-	bool from_manager = conn == mesh->manager_conn;
 
-	if (!from_manager && (!mesh->options.manager || !node || node != conn->node))
+	if (!may_claim(conn, node))
 		return mesh_conn_violation(conn, "a claim for another node");
 	if (!node || node == mesh->self || gid_is_useless(claim->gid) ||
-	    mesh_claim(mesh, node, claim->gid) != 1 || from_manager)
+	    mesh_claim(mesh, node, claim->gid) != 1 || !mesh->options.manager)
 		return 0;
-	mesh_manager_tell_claim(mesh, node, claim->gid);
+	mesh_manager_tell_gid(mesh, MESH_CLAIM, node, claim->gid);
 	mesh_manager_suspect(mesh, claim->gid);
 	return 0;
+}
+
+int mesh_handle_unclaim(struct mesh_conn *conn, const struct mesh_claim *claim)
+{
+	struct mesh *mesh = conn->mesh;
+	struct mesh_node *node = mesh_node_find(mesh, be32_get(claim->node));
+	struct mesh_gid *entry;
+
+	if (!may_claim(conn, node))
+		return mesh_conn_violation(conn, "a withdrawal for another node");
+	if (!node || node == mesh->self)
+		return 0;
+	LIST_FOREACH(entry, &node->gids, of_node)
+	if (memcmp(entry->gid, claim->gid, sizeof(entry->gid)) == 0)
+		break;
+	if (!entry)
+		return 0;
+	gid_drop(mesh, entry);
+	if (mesh->options.manager)
+		mesh_manager_tell_gid(mesh, MESH_UNCLAIM, node, claim->gid);
+	return 0;
+}
+
+static bool uses_gid(const struct mesh *mesh, const uint8_t gid[16])
+{
+	for (unsigned i = 0; i < mesh->net.count; i++)
+		if (rdma_dev_uses_gid(mesh->net.devices[i], gid))
+			return true;
+	return false;
+}
+
+static void withdraw(struct mesh *mesh, struct mesh_gid *entry)
+{
+	char text[INET6_ADDRSTRLEN];
+	uint8_t gid[16];
+
+	memcpy(gid, entry->gid, sizeof(gid));
+	gid_drop(mesh, entry);
+	counter_inc(&fabric_mesh_gid_withdrawn);
+	mesh_gid_text(gid, text);
+	log_guest("mesh: the guest does not use the GID %s any more", text);
+	tell_own(mesh, MESH_UNCLAIM, gid);
+}
+
+/* Looks at one of our own GIDs, the next each time: the guest cannot say that it has given one up,
+ * but then nothing of it has that address. Where another claims it too there is no time to lose,
+ * but for one more look. */
+static void review_gid(struct mesh *mesh, uint64_t now)
+{
+	struct mesh_gid *entry = mesh->reviewed ? LIST_NEXT(mesh->reviewed, of_node) : NULL;
+	uint64_t patience = MESH_IDLE_INTERVALS * mesh->options.interval_ms * NS_PER_MS;
+
+	if (!entry)
+		entry = LIST_FIRST(&mesh->self->gids);
+	mesh->reviewed = entry;
+	if (!entry || entry->fixed)
+		return;
+	if (uses_gid(mesh, entry->gid))
+		entry->unused_ns = 0;
+	else if (entry->unused_ns == 0)
+		entry->unused_ns = now;
+	else if (now - entry->unused_ns >= patience || mesh_gid_contested(mesh, entry))
+		withdraw(mesh, entry);
 }
 
 static struct mesh_node *claimant(struct mesh *mesh, const uint8_t gid[16], bool *conflict)
@@ -500,6 +581,8 @@ static void health_expired(struct loop_timer *timer)
 		check_conn(conn, now);
 	}
 	confirm_nodes(mesh, now);
+	if (mesh->options.manager || mesh->registered) /* else nobody would hear of it */
+		review_gid(mesh, now);
 	loop_arm(mesh->loop, timer, now + mesh->options.interval_ms * NS_PER_MS / 2);
 }
 
@@ -518,12 +601,13 @@ void mesh_put_node(struct mesh_conn *conn, const struct mesh_node *node)
 	mesh_conn_put(conn, mesh_frame_make(MESH_NODE, sizeof(info), 0, 0), &info);
 }
 
-void mesh_put_claim(struct mesh_conn *conn, const struct mesh_node *node, const uint8_t gid[16])
+void mesh_put_gid(struct mesh_conn *conn, enum mesh_type type, const struct mesh_node *node,
+                  const uint8_t gid[16])
 {
 	struct mesh_claim claim = {.node = be32_make(node->id)};
 
 	memcpy(claim.gid, gid, sizeof(claim.gid));
-	mesh_conn_put(conn, mesh_frame_make(MESH_CLAIM, sizeof(claim), 0, 0), &claim);
+	mesh_conn_put(conn, mesh_frame_make(type, sizeof(claim), 0, 0), &claim);
 }
 
 /* ---- life ---- */

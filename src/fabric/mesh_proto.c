@@ -29,6 +29,7 @@ static const struct mesh_type_info types[MESH_TYPES] = {
         [MESH_READY] = {"READY", 0, 0, false},
         [MESH_DATAGRAM] = {"DATAGRAM", sizeof(struct mesh_datagram), 4096, false},
         [MESH_ETHERNET] = {"ETHERNET", sizeof(struct mesh_ethernet), NET_MAX_FRAME, false},
+        [MESH_UNCLAIM] = {"UNCLAIM", sizeof(struct mesh_claim), 0, false},
 };
 
 void mesh_hello_init(struct mesh_hello *hello)

@@ -16,7 +16,7 @@
 #include "base/bytes.h"
 #include "rdma/transport.h"
 
-#define MESH_VERSION    1 /* changes with every change that an older peer would not understand */
+#define MESH_VERSION    2 /* changes with every change that an older peer would not understand */
 #define MESH_MAGIC_SIZE 8
 #define MESH_NONCE_SIZE 32
 #define MESH_PROOF_SIZE 32 /* SHA-256 */
@@ -79,6 +79,8 @@ enum mesh_type {
 	/* without a flow */
 	MESH_DATAGRAM, /* a message of an unreliable datagram queue pair */
 	MESH_ETHERNET, /* a frame of the emulated wire */
+	/* of the membership again */
+	MESH_UNCLAIM, /* a node does not use a GID any more; relayed by the manager */
 	MESH_TYPES
 };
 

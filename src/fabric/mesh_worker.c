@@ -152,7 +152,7 @@ int mesh_worker_welcome(struct mesh_conn *conn, const struct mesh_welcome *welco
 		doubt_all(mesh);
 	mesh->manager_instance = be64_get(conn->peer.instance);
 	LIST_FOREACH(gid, &mesh->self->gids, of_node)
-	mesh_put_claim(conn, mesh->self, gid->gid);
+	mesh_put_gid(conn, MESH_CLAIM, mesh->self, gid->gid);
 	log_info("mesh: registered as node %u with %s", id, conn->peer_text);
 	return 0;
 }

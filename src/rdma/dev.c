@@ -294,3 +294,33 @@ void rdma_qp_visit(struct rdma_dev *dev, void (*visit)(struct rdma_qp *qp, void 
 		}
 	}
 }
+
+struct gid_search {
+	const uint8_t *gid;
+	bool found;
+};
+
+static void search_qp(struct rdma_qp *qp, void *arg)
+{
+	struct gid_search *search = arg;
+
+	if (qp->attr.av.ip_version)
+		search->found |= memcmp(qp->attr.av.sgid, search->gid, 16) == 0;
+}
+
+bool rdma_dev_uses_gid(struct rdma_dev *dev, const uint8_t gid[16])
+{
+	struct gid_search search = {.gid = gid};
+	uint32_t left = dev->ahs.count;
+
+	rdma_qp_visit(dev, search_qp, &search);
+	for (uint32_t id = 0; id < dev->ahs.limit && left > 0 && !search.found; id++) {
+		const struct rdma_ah *ah = rdma_ah_find(dev, id);
+
+		if (!ah)
+			continue;
+		left--;
+		search.found = memcmp(ah->av.sgid, gid, 16) == 0;
+	}
+	return search.found;
+}

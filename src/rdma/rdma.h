@@ -580,6 +580,9 @@ void rdma_dev_stats(const struct rdma_dev *dev, struct rdma_dev_stats *stats);
 /* Calls VISIT for every QP, by number. */
 void rdma_qp_visit(struct rdma_dev *dev, void (*visit)(struct rdma_qp *qp, void *arg), void *arg);
 
+/* Whether a QP or an address handle has GID as its own end. Looks at all of them. */
+bool rdma_dev_uses_gid(struct rdma_dev *dev, const uint8_t gid[16]);
+
 typedef void rdma_stat_fn(const char *name, uint64_t value, void *arg);
 
 /* Calls FN for every named counter of the device, for messages and bytes by opcode, for the objects

@@ -219,8 +219,7 @@ static void silent_crowd(void **state)
 	node_free(c);
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
 		close(fds[i]);
-	rig_pass(scene->loop, 5);
-	assert_int_equal(scene->a->mesh->greeting_count, 0);
+	RIG_WAIT(scene->loop, scene->a->mesh->greeting_count == 0);
 	assert_unharmed(scene);
 }
 

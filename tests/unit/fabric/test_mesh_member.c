@@ -11,13 +11,33 @@
 #include "base/counter.h"
 #include "mesh_rig.h"
 
-/* The node's guest uses its IPv4 address. */
-static void use_gid(struct node *node, uint8_t ip)
+static struct mesh_gid *own_gid(struct node *node, uint8_t ip)
+{
+	struct mesh_gid *found;
+	uint8_t gid[16];
+
+	rig_gid(ip, gid);
+	LIST_FOREACH(found, &node->mesh->self->gids, of_node)
+	if (memcmp(found->gid, gid, 16) == 0)
+		return found;
+	return NULL;
+}
+
+/* The node's guest has begun to use an IPv4 address, and may give it up. */
+static void borrow_gid(struct node *node, uint8_t ip)
 {
 	uint8_t gid[16];
 
 	rig_gid(ip, gid);
 	mesh_claim_own(node->mesh, gid);
+	assert_non_null(own_gid(node, ip));
+}
+
+/* ... for good. */
+static void use_gid(struct node *node, uint8_t ip)
+{
+	borrow_gid(node, ip);
+	own_gid(node, ip)->fixed = true;
 }
 
 static void claims(void **state)
@@ -180,6 +200,46 @@ static void manager_late(void **state)
 	loop_destroy(loop);
 }
 
+/* A GID that nothing of the guest has any more is withdrawn, and at once when another claims it. */
+static void given_up(void **state)
+{
+	struct loop *loop = rig_loop();
+	uint16_t port = rig_port();
+	struct node *manager = node_manager(loop, port, 1);
+	struct node *b = node_worker(loop, port, 2), *c = node_worker(loop, port, 3);
+
+	(void)state;
+	rig_wait_nodes(b, 3);
+	rig_wait_nodes(c, 3);
+	/* an address moves from b to c, and one from the manager to c */
+	borrow_gid(b, 9);
+	borrow_gid(manager, 8);
+	RIG_WAIT(loop, rig_resolves(c, 9, b) && rig_resolves(b, 8, manager));
+	use_gid(c, 9);
+	use_gid(c, 8);
+	RIG_WAIT(loop, rig_resolves(manager, 9, c) && rig_resolves(b, 9, c) &&
+	                       rig_resolves(manager, 8, c) && rig_resolves(b, 8, c));
+	/* one that a queue pair has stays until that is gone for a while */
+	struct test_qp *qb = qp_new(b->nic, RDMA_QP_RC, 1), *qc = qp_new(c->nic, RDMA_QP_RC, 1);
+
+	rig_connect(qb, qc);
+	RIG_WAIT(loop, rig_resolves(c, 2, b));
+	own_gid(b, 2)->unused_ns = 1;
+	rig_pass(loop, 5 * b->mesh->options.interval_ms);
+	assert_int_equal(own_gid(b, 2)->unused_ns, 0);
+	assert_true(rig_resolves(c, 2, b));
+	qp_free(qb);
+	qp_free(qc);
+	RIG_WAIT(loop, own_gid(b, 2)->unused_ns != 0);
+	assert_true(rig_resolves(c, 2, b));
+	own_gid(b, 2)->unused_ns = 1;
+	RIG_WAIT(loop, rig_resolves(c, 2, NULL) && rig_resolves(manager, 2, NULL));
+	node_free(c);
+	node_free(b);
+	node_free(manager);
+	loop_destroy(loop);
+}
+
 static void write_byte(struct test_qp *qp, struct test_mr *from, struct test_mr *to)
 {
 	struct rdma_wr wr = wr_rdma(RDMA_WRITE, sge_of(from, 0, 1), to->va, to->key);
@@ -251,7 +311,7 @@ int main(void)
 	        cmocka_unit_test(claims),          cmocka_unit_test(worker_restarts),
 	        cmocka_unit_test(connection_lost), cmocka_unit_test(manager_restarts),
 	        cmocka_unit_test(id_gone),         cmocka_unit_test(manager_late),
-	        cmocka_unit_test(idle_connection),
+	        cmocka_unit_test(idle_connection), cmocka_unit_test(given_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
