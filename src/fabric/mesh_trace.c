@@ -71,7 +71,7 @@ void mesh_trace_response(const struct mesh_qp *mq, const struct mesh_sent *sent,
 {
 	if (!traces(mq->mesh))
 		return;
-	struct roce_trace trace = ours(mq->mesh, sent->msg, mq->msn);
+	struct roce_trace trace = ours(mq->mesh, sent->msg, mq->msn + 1);
 
 	roce_trace_moved(&trace, sent->received - (uint32_t)size, sent->received);
 }

@@ -4,6 +4,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@
 
 #include "base/bytes.h"
 #include "base/iov.h"
+#include "net/pcap.h"
 
 static int guest_deliver(struct net_port *port, const struct net_frame *frame)
 {
@@ -69,6 +71,19 @@ static void rig_run(struct loop_work *work)
 	carry(rig, 1);
 }
 
+static void side_capture(struct rig *rig, struct rig_side *side)
+{
+	const char *folder = getenv("ERNIC_TEST_PCAP");
+	static unsigned serial;
+	char path[300];
+
+	if (!folder)
+		return;
+	snprintf(path, sizeof(path), "%s/rig-%03u.pcapng", folder, serial++);
+	assert_int_equal(net_pcap_open(rig->loop, path, &side->pcap), 0);
+	net_wire_capture(side->wire, side->pcap, true);
+}
+
 static void side_open(struct rig *rig, unsigned index)
 {
 	struct rig_side *side = &rig->side[index];
@@ -81,6 +96,7 @@ static void side_open(struct rig *rig, unsigned index)
 	assert_int_equal(net_wire_create(&side->wire), 0);
 	place = (struct fabric_place){.loop = rig->loop, .wire = side->wire};
 	assert_int_equal(fabric_create(&place, "roce", &side->fabric, error, sizeof(error)), 0);
+	side_capture(rig, side);
 	side->guest = (struct net_port){.name = "guest", .ops = &guest_ops};
 	side->cable = (struct net_port){.name = "host", .ops = &cable_ops};
 	assert_int_equal(net_wire_attach(side->wire, &side->guest), 0);
@@ -106,6 +122,8 @@ static void side_close(struct rig_side *side)
 	net_wire_detach(&side->guest);
 	net_wire_detach(&side->cable);
 	fabric_destroy(side->fabric);
+	net_wire_capture(side->wire, NULL, false);
+	net_pcap_close(side->pcap);
 	net_wire_destroy(side->wire);
 	free(side->queue);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Two NICs with RoCEv2 fabrics, each on a wire of its own, joined by a cable: what one sends the
- * other gets in the next turn of the loop. A test may look at every frame on the way.
+ * other gets in the next turn of the loop. A test may look at every frame on the way. With
+ * ERNIC_TEST_PCAP in the environment, each side leaves a capture in that folder.
  */
 #ifndef ERNIC_TESTS_FABRIC_ROCE_RIG_H
 #define ERNIC_TESTS_FABRIC_ROCE_RIG_H
@@ -22,7 +23,8 @@ struct rig_side {
 	struct net_port guest, cable;
 	struct rdma_fabric *fabric;
 	struct nic *nic;
-	uint32_t for_guest; /* frames that the Ethernet queues got */
+	struct net_pcap *pcap; /* or NULL */
+	uint32_t for_guest;    /* frames that the Ethernet queues got */
 	/* frames that this side has sent */
 	struct rig_frame *queue;
 	uint32_t head, tail;
