@@ -49,6 +49,15 @@ rping_each() {
     done
 }
 
+# cm_each SERVER CLIENT WORDS...: programs of rdmacm-utils, either guest serving once.
+cm_each() {
+    local server
+    for server in 1 2; do
+        between $server cm_listens "$1" "${@:3}" -- \
+            "$2" -s 192.168.200.$((10 + server)) "${@:3}"
+    done
+}
+
 # perf PROGRAM...: perftest over both directions, with the GID of IPv4.
 perf() {
     each "$1" -d "$RDMA" -x "$GID4" -F "${@:2}"

@@ -13,6 +13,16 @@ gid_of() {
     fail "no GID like $1: $(cat "/sys/class/infiniband/$RDMA/ports/1/gids/"[0-7])"
 }
 
+# rxe_on INTERFACE: brings Soft-RoCE up on it, at MTU 1500.
+# shellcheck disable=SC2034  # used by tests
+rxe_on() {
+    DEV=$1 RDMA=rxe0
+    ip addr replace "$ME/24" dev "$DEV"
+    ip link set "$DEV" mtu 1500 || fail "MTU 1500"
+    modprobe -a rdma_rxe ib_uverbs rdma_ucm || fail "no rdma_rxe"
+    rdma link add $RDMA type rxe netdev "$DEV" || fail "no rxe link"
+}
+
 # shellcheck disable=SC2034  # used by tests
 roce_begin() {
     GID4=$(gid_of "ffff:c0a8:c8") || fail "$GID4"
@@ -46,6 +56,9 @@ roce_all() {
     perf ib_send_bw -c UD -s 4096 -n 100
     each ibv_ud_pingpong -d "$RDMA" -g "$GID4" -n 20 -e -s 4096
     perf ib_atomic_bw -A FETCH_AND_ADD -n 100 -m 4096
+    cm_each ucmatose ucmatose -c 4 -C 20 -S 65536
+    cm_each udaddy udaddy -c 4 -C 20
+    cm_each rdma_server rdma_client
 }
 
 # The same over a VLAN: the bridge carries the tag.
