@@ -1,0 +1,36 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shows: RoCEv2 between our verbs and Soft-RoCE on our Ethernet, both directions
+# needs: tap
+# guests: 2
+# vcpus: 4
+# timeout: 300
+# nic: --backend roce --tap $TAP
+# file: lib/lib.sh lib/pair.sh lib/roce.sh
+# shellcheck source=lib/lib.sh
+. /lab/lib.sh
+# shellcheck source=lib/pair.sh
+. /lab/pair.sh
+# shellcheck source=lib/roce.sh
+. /lab/roce.sh
+# shellcheck source=/dev/null
+. nic-up || exit
+if [ "$GUEST" = 1 ]; then
+    [ -n "$RDMA" ] || fail "no RDMA device"
+    # shellcheck disable=SC2034  # used by roce.sh
+    DEV=$NIC
+else
+    # With two RDMA devices on an interface the connection manager may take either.
+    rmmod ionic_rdma || fail "ionic_rdma stays"
+    rxe_on "$NIC"
+fi
+
+roce_begin
+each ibv_rc_pingpong -d "$RDMA" -g "$GID4" -n 50 -e -c
+each ibv_rc_pingpong -d "$RDMA" -g "$GIDLL" -n 20 -e -c
+each ibv_ud_pingpong -d "$RDMA" -g "$GID4" -n 20 -e -s 1000
+rping_each -C 20 -S 4096 -V
+perf ib_write_bw -s 65536 -n 100 -m 1024
+perf ib_read_bw -s 65536 -n 50 -m 1024
+quiet_kernel
+barrier end
