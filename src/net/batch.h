@@ -22,7 +22,8 @@ struct net_batch_op {
 struct net_batch *net_batch_create(void);
 void net_batch_destroy(struct net_batch *batch); /* accepts NULL */
 
-/* Does COUNT operations, at most NET_BATCH_MAX, in their order, and sets their results. */
+/* Does COUNT operations, at most NET_BATCH_MAX, in their order, and sets their results. Each is one
+ * of its own: a read may find something though the one before it found nothing. */
 void net_batch_write(struct net_batch *batch, struct net_batch_op *ops, unsigned count);
 void net_batch_read(struct net_batch *batch, struct net_batch_op *ops, unsigned count);
 
