@@ -96,8 +96,12 @@ static void handles(void **state)
 	struct rdma_limits limits = {.qps = 4, .mrs = 4, .ahs = 100, .pages = 4};
 	struct nic *nic = nic_new_limits("loopback", &limits, 1 << 20);
 	struct rdma_dev_stats stats;
+	struct rdma_av av4, av6;
 
 	(void)state;
+	assert_int_equal(rdma_av_parse(ipv4, 42, &av4), 0);
+	assert_int_equal(rdma_av_parse(ipv6, 66, &av6), 0);
+	assert_false(rdma_dev_uses_gid(nic->dev, av4.sgid));
 	assert_int_equal(rdma_ah_create(nic->dev, 0, 1, ipv4, 42), 0);
 	assert_int_equal(rdma_ah_create(nic->dev, 0, 1, ipv4, 42), -EEXIST);
 	assert_int_equal(rdma_ah_create(nic->dev, 99, 1, ipv6, 66), 0);
@@ -105,7 +109,9 @@ static void handles(void **state)
 	assert_int_equal(rdma_ah_create(nic->dev, 5, 1, ipv6, 65), -EINVAL);
 	assert_int_equal(rdma_ah_destroy(nic->dev, 5), -ENOENT);
 	assert_int_equal(rdma_ah_destroy(nic->dev, 0xffffffff), -ENOENT);
+	assert_true(rdma_dev_uses_gid(nic->dev, av4.sgid) && rdma_dev_uses_gid(nic->dev, av6.sgid));
 	assert_int_equal(rdma_ah_destroy(nic->dev, 0), 0);
+	assert_false(rdma_dev_uses_gid(nic->dev, av4.sgid));
 	assert_int_equal(rdma_ah_destroy(nic->dev, 0), -ENOENT);
 	rdma_dev_stats(nic->dev, &stats);
 	assert_int_equal(stats.ahs, 1);
