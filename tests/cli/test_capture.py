@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Captures as tshark reads them: nothing malformed, every opcode, both directions, the right CRC."""
+"""Captures as tshark reads them: nothing malformed, every opcode, both directions, right CRCs."""
 
 import collections
 import glob
