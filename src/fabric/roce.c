@@ -334,8 +334,13 @@ static void roce_forget(struct rdma_fabric *fabric, struct rdma_qp *qp)
 
 	if (!rq)
 		return;
+	bool busy = rq == roce_from(fabric)->busy;
+
+	/* the guest has seen the message complete and ends its QP; the peer waits for the word */
+	if (!busy)
+		roce_answer_last(rq);
 	qp_clear(rq);
-	if (rq != roce_from(fabric)->busy) /* else it has to say why, and goes at the next call */
+	if (!busy) /* else it has to say why, and goes at the next call */
 		qp_free(rq);
 }
 

@@ -206,6 +206,9 @@ uint8_t roce_syndrome(enum rdma_verdict verdict);
 /* Sends what RQ has to answer. Returns true when there is more. */
 bool roce_answer(struct roce_qp *rq);
 
+/* RQ is about to go: sends the acknowledgement that it owes, unless other answers are before it. */
+void roce_answer_last(struct roce_qp *rq);
+
 /* The newest request that was executed, or its part that has come so far. */
 uint32_t roce_newest_psn(const struct roce_qp *rq);
 

@@ -215,6 +215,15 @@ static void send_reply(struct roce_qp *rq)
 	roce_tx_add(rq->roce);
 }
 
+void roce_answer_last(struct roce_qp *rq)
+{
+	if (rq->reply == ROCE_REPLY_NONE || !TAILQ_EMPTY(&rq->answers) ||
+	    rdma_qp_attributes(rq->qp)->av.ip_version == 0)
+		return;
+	send_reply(rq);
+	loop_schedule(rq->roce->loop, &rq->roce->work); /* which flushes */
+}
+
 bool roce_answer(struct roce_qp *rq)
 {
 	struct roce_fetch *fetch;

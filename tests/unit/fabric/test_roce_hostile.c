@@ -192,12 +192,41 @@ static void gap_told_often(void **state)
 	mr_free(&sink);
 }
 
+static void leave(struct test_qp *qp, const struct rdma_wc *wc)
+{
+	(void)wc;
+	*(bool *)qp->arg = true;
+}
+
+/* The receiver of a last message destroys its QP as soon as it has seen it: the sender, which
+ * nobody would answer any more, was told before that. */
+static void receiver_leaves_at_once(void **state)
+{
+	struct scene *scene = *state;
+	struct test_mr source = mr_new(scene->a->nic, PD, 0x20000, SIZE, ALL);
+	bool received = false;
+
+	scene->b->on_recv = leave;
+	scene->b->arg = &received;
+	qp_post_recv_sge(scene->b, 1, sge_of(&scene->mr, 0, 64));
+	struct rdma_wr wr = wr_send(RDMA_SEND, sge_of(&source, 0, 64));
+
+	qp_post_send(scene->a, &wr);
+	for (unsigned turn = 0; turn < 100 && !received; turn++)
+		nic_spin(scene->a->nic, 1);
+	assert_true(received);
+	rdma_qp_destroy(scene->b->qp);
+	scene->b->qp = NULL;
+	qp_expect_send(scene->a, RDMA_OK);
+	mr_free(&source);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {TEST(end_that_was_none), TEST(same_number_again),
-	                                   TEST(gap_told_often)};
+	                                   TEST(gap_told_often), TEST(receiver_leaves_at_once)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
