@@ -25,9 +25,9 @@ for server in 1 2; do
     address=192.168.200.$((10 + server))
     between $server "accepts 7471" cmtime -L -b $address -C $address -c 250 -q 70000 \
         -- cmtime -b "$ME" -C $address -c 250 -q 80000
-    between $server cm_listens ucmatose -b $address -c 50 -C 10 -- ucmatose -s $address -c 50 -C 10
-    between $server cm_listens udaddy -b $address -c 20 -C 10 -- udaddy -s $address -c 20 -C 10
 done
+cm_each ucmatose ucmatose -c 50 -C 10
+cm_each udaddy udaddy -c 20 -C 10
 
 # Both ends send at once.
 perf ib_atomic_bw -b -A FETCH_AND_ADD -n 1000
