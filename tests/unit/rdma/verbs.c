@@ -266,11 +266,11 @@ static uint64_t now_ms(void)
 
 void nic_wait(struct nic *nic, const uint32_t *counter, uint32_t value)
 {
-	uint64_t end = now_ms() + 10000;
+	uint64_t end = now_ms() + 60000;
 
 	while (*counter < value) {
 		if (now_ms() > end)
-			fail_msg("waited 10 s for %u, got %u", value, *counter);
+			fail_msg("waited 60 s for %u, got %u", value, *counter);
 		loop_turn(nic->loop, 1000000);
 	}
 }
