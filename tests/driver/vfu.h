@@ -117,7 +117,8 @@ int vfu_read(struct vfu *vfu, unsigned region, uint64_t offset, void *data, size
 int vfu_write(struct vfu *vfu, unsigned region, uint64_t offset, const void *data, size_t size);
 int vfu_write_posted(struct vfu *vfu, unsigned region, uint64_t offset, const void *data,
                      size_t size);
-/* Posted writes between the two arrive at the server in one piece. Nothing else may be sent there. */
+/* Posted writes between the two arrive at the server in one piece. Nothing else may be sent there.
+ */
 void vfu_hold(struct vfu *vfu);
 int vfu_release(struct vfu *vfu);
 int vfu_reset(struct vfu *vfu);
