@@ -304,9 +304,7 @@ class Run:
                     self._fail(1, "\n".join([f"guest {guest.guest} kernel, --strict:", *trouble]))
 
     def _judge(self, server: Server, complaint: str | None) -> None:
-        if self.options.allow_server_exit:
-            return
-        if complaint and not self.status:
+        if complaint and not self.options.allow_server_exit and not self.status:
             self._fail(FAILED, complaint)
         if report := server.sanitizer_report():
             lines = "\n".join(report)
