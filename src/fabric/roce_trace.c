@@ -44,9 +44,13 @@ static int peek(const struct roce_trace *trace, uint32_t offset, void *buf, size
 static void show(const struct roce_trace *trace, const struct roce_fields *fields, uint32_t offset,
                  uint32_t size)
 {
-	bool answer = (roce_op_flags(fields->opcode) & ROCE_IS_RESPONSE) != 0;
+	uint16_t flags = roce_op_flags(fields->opcode);
+	bool answer = (flags & ROCE_IS_RESPONSE) != 0;
 	size_t link = trace->av->vlan ? 18 : 14;
 	uint8_t frame[ROCE_FRAME_MAX];
+
+	if (flags == 0) /* no packet could be that: a peer asks for what its transport has not */
+		return;
 	uint8_t *payload = roce_frame_begin(frame, trace->av, fields, size);
 
 	if (answer)

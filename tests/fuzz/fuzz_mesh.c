@@ -17,12 +17,23 @@
 
 #include "base/log.h"
 #include "mesh_rig.h"
+#include "net/pcap.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct loop *loop;
 static struct node *manager, *worker;
 static struct test_qp *qps[4];
+
+/* What peers send is shown to captures, too. */
+static void capture(struct node *node)
+{
+	struct net_pcap *pcap;
+
+	if (net_pcap_open(loop, "/dev/null", &pcap))
+		abort();
+	net_wire_capture(node->wire, pcap, true);
+}
 
 static void start(void)
 {
@@ -34,6 +45,8 @@ static void start(void)
 	manager = node_manager(loop, port, 1);
 	worker = node_worker(loop, port, 2);
 	rig_wait_nodes(worker, 2);
+	capture(manager);
+	capture(worker);
 	for (unsigned i = 0; i < 4; i++) { /* QPNs 2 and 3 of both, each its own peer's number */
 		qps[i] = qp_new(i < 2 ? manager->nic : worker->nic, RDMA_QP_RC, 1);
 		struct test_mr mr = mr_new(qps[i]->nic, 1, 0x1000, 65536, 0x1f);

@@ -15,6 +15,7 @@
 
 #include "base/counter.h"
 #include "mesh_rig.h"
+#include "net/pcap.h"
 
 #define PD  1
 #define ALL 0x1f
@@ -359,6 +360,53 @@ static void foreign_flow(void **state)
 	assert_unharmed(scene);
 }
 
+static void flow_to(struct scene *scene, int fd, uint32_t id, enum rdma_qp_type transport)
+{
+	struct mesh_flow flow = {.src_qpn = be32_make(scene->qb->qpn),
+	                         .dst_qpn = be32_make(scene->qa->qpn),
+	                         .transport = (uint8_t)transport};
+
+	flow.address.size =
+	        (uint8_t)nic_template(scene->b->nic, scene->a->nic, 4, false, flow.address.header);
+	put_frame(scene, fd, mesh_frame_make(MESH_FLOW, sizeof(flow), id, 0), &flow, sizeof(flow));
+}
+
+/* Requests that no packet could be, as their transport has not got them: a capture of what peers
+ * send goes on without them. */
+static void strange_requests_captured(void **state)
+{
+	struct scene *scene = *state;
+	char path[] = "/tmp/ernic-capture-XXXXXX";
+	struct net_pcap *pcap;
+	struct mesh_request wire;
+	int file = mkstemp(path), fd = dial(scene);
+
+	assert_true(file >= 0);
+	close(file);
+	assert_int_equal(net_pcap_open(scene->loop, path, &pcap), 0);
+	net_wire_capture(scene->a->wire, pcap, true);
+	enroll(scene, fd);
+	for (uint32_t transport = RDMA_QP_RC; transport <= RDMA_QP_UC; transport++) {
+		flow_to(scene, fd, transport, transport);
+		for (uint8_t opcode = 0; opcode < RDMA_OPCODES; opcode++) {
+			/* nothing of it is in order but its form: it is dropped */
+			struct rdma_request req = {.opcode = opcode, .packets = 1, .length = 8};
+
+			mesh_request_put(&wire, &req);
+			put_frame(scene, fd,
+			          mesh_frame_make(MESH_REQUEST, sizeof(wire), transport, 0x800000),
+			          &wire, sizeof(wire));
+		}
+	}
+	assert_true(count("net_pcap_frames") > 0);
+	assert_int_equal(rig_live(scene->a), 3);
+	close(fd);
+	net_wire_capture(scene->a->wire, NULL, false);
+	net_pcap_close(pcap);
+	unlink(path);
+	assert_unharmed(scene);
+}
+
 /* The old value that the last answer to an atomic on FD brought, of all that has come. */
 static uint64_t atomic_answer(struct scene *scene, int fd)
 {
@@ -578,11 +626,14 @@ static void many_gids(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        TEST(not_a_node),     TEST(other_version),      TEST(silent_crowd),
-	        TEST(half_greeting),  TEST(bad_frames),         TEST(out_of_place),
-	        TEST(foreign_flow),   TEST(answers_to_nothing), TEST(never_reads),
-	        TEST(crowd_of_nodes), TEST(many_gids),          TEST(same_number_again),
-	        TEST(many_flows),     TEST(many_never_read),
+	        TEST(not_a_node),    TEST(other_version),
+	        TEST(silent_crowd),  TEST(half_greeting),
+	        TEST(bad_frames),    TEST(out_of_place),
+	        TEST(foreign_flow),  TEST(answers_to_nothing),
+	        TEST(never_reads),   TEST(crowd_of_nodes),
+	        TEST(many_gids),     TEST(same_number_again),
+	        TEST(many_flows),    TEST(many_never_read),
+	        TEST(strange_requests_captured),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
