@@ -225,6 +225,7 @@ struct mesh_gid {
 	struct mesh_node *node;
 	LIST_ENTRY(mesh_gid) of_node;
 	uint8_t gid[16];
+	bool unconfirmed; /* has not been claimed again since mesh_doubt_claims() */
 	/* of our own */
 	bool fixed;         /* not from the guest's use of it: it stays */
 	uint64_t unused_ns; /* since when the guest has not used it; 0: it does */
@@ -246,6 +247,8 @@ struct mesh_node {
 	uint64_t changed_ns;   /* its state */
 	uint64_t suspected_ns; /* another claims its GID: to be heard of since then; 0: not */
 	bool unconfirmed;      /* of an earlier manager: the present one has not named it */
+	uint64_t claims_by_ns; /* when claims that were not made again go; 0: none are in doubt */
+	uint64_t changes_ns;   /* what its changes of GIDs have used up; see note_change() */
 };
 
 #define MESH_HASH 256
@@ -312,6 +315,9 @@ struct mesh_node *mesh_resolve(struct mesh *mesh, const struct rdma_av *av);
 int mesh_claim(struct mesh *mesh, struct mesh_node *node, const uint8_t gid[16]);
 /* Whether another live node claims the same GID. */
 bool mesh_gid_contested(struct mesh *mesh, const struct mesh_gid *claim);
+/* We were out of touch with NODE, or with who told us of it, and may have missed a withdrawal: what
+ * it does not claim again within three intervals is dropped. */
+void mesh_doubt_claims(struct mesh *mesh, struct mesh_node *node);
 /* NODE's own link-local address. */
 void mesh_claim_mac(struct mesh *mesh, struct mesh_node *node);
 /* We use GID ourselves. */

@@ -174,6 +174,7 @@ int mesh_manager_register(struct mesh_conn *conn, const struct mesh_register *re
 	node->flags = request->flags;
 	memcpy(node->mac, request->mac, sizeof(node->mac));
 	node_address(conn, request, &node->address);
+	mesh_doubt_claims(mesh, node);
 	mesh_node_set_state(mesh, node, MESH_NODE_LIVE);
 	mesh_claim_mac(mesh, node);
 	welcome(conn, node);

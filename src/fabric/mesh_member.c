@@ -5,7 +5,9 @@
  * Every node keeps the same two tables, as the manager tells. A node is LIVE, or SILENT when the
  * manager cannot reach it; claims of a silent node are kept and do not count, so they count again
  * when it comes back. A GID leads to the one live node that claims it, and nowhere when two do. A
- * node withdraws a GID that no queue pair and address handle of its guest has any more.
+ * node withdraws a GID that no queue pair and address handle of its guest has any more. A
+ * withdrawal can get lost with a connection; so whoever registers claims anew, is told all claims
+ * anew, and what is not among them goes.
  *
  * Health. Who has heard nothing on a connection for an interval sends a PING; after three intervals
  * the connection is closed. All else follows from that.
@@ -29,6 +31,7 @@
 COUNTER(fabric_mesh_gid_conflict, "GIDs that a second live node claimed");
 COUNTER(fabric_mesh_gid_too_many, "claims of nodes that claim too many GIDs, ignored");
 COUNTER(fabric_mesh_gid_withdrawn, "GIDs that the guest had given up, and so did we");
+COUNTER(fabric_mesh_gid_stale, "claims dropped as they were not made again after a registration");
 COUNTER(fabric_mesh_node_too_many, "nodes beyond the limit, ignored");
 COUNTER(fabric_mesh_silent, "connections closed because their peer was silent for too long");
 
@@ -273,6 +276,7 @@ int mesh_claim(struct mesh *mesh, struct mesh_node *node, const uint8_t gid[16])
 	     entry = gid_next(entry->next, gid))
 		if (entry->node == node) {
 			entry->unused_ns = 0;
+			entry->unconfirmed = false;
 			return 0;
 		}
 	if (node->gid_count >= MESH_GIDS_MAX) {
@@ -328,6 +332,57 @@ void mesh_claim_own(struct mesh *mesh, const uint8_t gid[16])
 	tell_own(mesh, MESH_CLAIM, gid);
 }
 
+void mesh_doubt_claims(struct mesh *mesh, struct mesh_node *node)
+{
+	struct mesh_gid *gid;
+
+	LIST_FOREACH(gid, &node->gids, of_node)
+	gid->unconfirmed = true;
+	node->claims_by_ns = loop_now(mesh->loop) +
+	                     MESH_SILENT_INTERVALS * mesh->options.interval_ms * NS_PER_MS;
+}
+
+/* A GID goes that NODE does not claim any more. */
+static void claim_ends(struct mesh *mesh, struct mesh_node *node, struct mesh_gid *entry)
+{
+	uint8_t gid[16];
+
+	memcpy(gid, entry->gid, sizeof(gid));
+	gid_drop(mesh, entry);
+	if (mesh->options.manager)
+		mesh_manager_tell_gid(mesh, MESH_UNCLAIM, node, gid);
+}
+
+static void drop_doubtful(struct mesh *mesh, struct mesh_node *node)
+{
+	node->claims_by_ns = 0;
+	for (struct mesh_gid *gid = LIST_FIRST(&node->gids), *next; gid; gid = next) {
+		next = LIST_NEXT(gid, of_node);
+		if (!gid->unconfirmed)
+			continue;
+		counter_inc(&fabric_mesh_gid_stale);
+		claim_ends(mesh, node, gid);
+	}
+}
+
+/*
+ * The manager tells every node of every change, so a node may not change its GIDs as often as it
+ * likes. An honest one begins with all that it may have, and then withdraws, and can claim anew,
+ * one GID a health check: 4 changes an interval. Twice as many are allowed.
+ */
+static int note_change(struct mesh_conn *conn, struct mesh_node *node)
+{
+	struct mesh *mesh = conn->mesh;
+	uint64_t now = loop_now(mesh->loop), price = mesh->options.interval_ms * NS_PER_MS / 8;
+
+	if (node->changes_ns < now)
+		node->changes_ns = now;
+	node->changes_ns += price;
+	if (node->changes_ns - now <= 4 * MESH_GIDS_MAX * price)
+		return 0;
+	return mesh_conn_violation(conn, "changes of GIDs without end");
+}
+
 /* Whether CONN may speak of NODE's GIDs. */
 static bool may_claim(const struct mesh_conn *conn, const struct mesh_node *node)
 {
@@ -348,7 +403,7 @@ int mesh_handle_claim(struct mesh_conn *conn, const struct mesh_claim *claim)
 		return 0;
 	mesh_manager_tell_gid(mesh, MESH_CLAIM, node, claim->gid);
 	mesh_manager_suspect(mesh, claim->gid);
-	return 0;
+	return note_change(conn, node);
 }
 
 int mesh_handle_unclaim(struct mesh_conn *conn, const struct mesh_claim *claim)
@@ -366,10 +421,8 @@ int mesh_handle_unclaim(struct mesh_conn *conn, const struct mesh_claim *claim)
 		break;
 	if (!entry)
 		return 0;
-	gid_drop(mesh, entry);
-	if (mesh->options.manager)
-		mesh_manager_tell_gid(mesh, MESH_UNCLAIM, node, claim->gid);
-	return 0;
+	claim_ends(mesh, node, entry);
+	return mesh->options.manager ? note_change(conn, node) : 0;
 }
 
 static bool uses_gid(const struct mesh *mesh, const uint8_t gid[16])
@@ -570,6 +623,15 @@ static void confirm_nodes(struct mesh *mesh, uint64_t now)
 	}
 }
 
+static void confirm_claims(struct mesh *mesh, uint64_t now)
+{
+	struct mesh_node *node;
+
+	LIST_FOREACH(node, &mesh->nodes, entry)
+	if (node->claims_by_ns != 0 && now >= node->claims_by_ns)
+		drop_doubtful(mesh, node);
+}
+
 static void health_expired(struct loop_timer *timer)
 {
 	struct mesh *mesh = container_of(timer, struct mesh, health);
@@ -581,6 +643,7 @@ static void health_expired(struct loop_timer *timer)
 		check_conn(conn, now);
 	}
 	confirm_nodes(mesh, now);
+	confirm_claims(mesh, now);
 	if (mesh->options.manager || mesh->registered) /* else nobody would hear of it */
 		review_gid(mesh, now);
 	loop_arm(mesh->loop, timer, now + mesh->options.interval_ms * NS_PER_MS / 2);

@@ -131,6 +131,7 @@ int mesh_worker_welcome(struct mesh_conn *conn, const struct mesh_welcome *welco
 {
 	struct mesh *mesh = conn->mesh;
 	uint32_t id = be32_get(welcome->node), interval = be32_get(welcome->interval_ms);
+	struct mesh_node *node;
 	struct mesh_gid *gid;
 
 	if (!from_manager(conn) || mesh->registered)
@@ -151,6 +152,9 @@ int mesh_worker_welcome(struct mesh_conn *conn, const struct mesh_welcome *welco
 	if (mesh->manager_instance != be64_get(conn->peer.instance))
 		doubt_all(mesh);
 	mesh->manager_instance = be64_get(conn->peer.instance);
+	LIST_FOREACH(node, &mesh->nodes, entry)
+	if (node != mesh->self)
+		mesh_doubt_claims(mesh, node);
 	LIST_FOREACH(gid, &mesh->self->gids, of_node)
 	mesh_put_gid(conn, MESH_CLAIM, mesh->self, gid->gid);
 	log_info("mesh: registered as node %u with %s", id, conn->peer_text);

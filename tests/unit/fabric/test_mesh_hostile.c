@@ -621,6 +621,36 @@ static void many_gids(void **state)
 	assert_unharmed(scene);
 }
 
+/* One that claims a GID and withdraws it without end is cut off, as the manager tells all others of
+ * every change; one that only has much to say is not. */
+static void fickle_claims(void **state)
+{
+	struct scene *scene = *state;
+	struct {
+		struct mesh_frame frame;
+		struct mesh_claim claim;
+	} changes[2 * MESH_GIDS_MAX];
+	int fd = dial(scene);
+
+	enroll(scene, fd);
+	RIG_WAIT(scene->loop, rig_live(scene->a) == 3);
+	for (size_t i = 0; i < ARRAY_SIZE(changes); i++) {
+		changes[i].frame = mesh_frame_make(i % 2 ? MESH_UNCLAIM : MESH_CLAIM,
+		                                   sizeof(changes[i].claim), 0, 0);
+		changes[i].claim = (struct mesh_claim){.node = be32_make(2), .gid = {0x20, 1}};
+	}
+	put(scene, fd, changes, sizeof(changes));
+	assert_int_equal(rig_live(scene->a), 3);
+	uint64_t before = count("fabric_mesh_violation");
+
+	for (int i = 0; i < 100 && rig_live(scene->a) == 3; i++)
+		put(scene, fd, changes, sizeof(changes));
+	assert_true(count("fabric_mesh_violation") > before);
+	assert_true(is_closed(scene, fd));
+	close(fd);
+	assert_unharmed(scene);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -633,7 +663,7 @@ int main(void)
 	        TEST(never_reads),   TEST(crowd_of_nodes),
 	        TEST(many_gids),     TEST(same_number_again),
 	        TEST(many_flows),    TEST(many_never_read),
-	        TEST(strange_requests_captured),
+	        TEST(fickle_claims), TEST(strange_requests_captured),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

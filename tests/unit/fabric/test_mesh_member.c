@@ -240,6 +240,44 @@ static void given_up(void **state)
 	loop_destroy(loop);
 }
 
+/* A withdrawal that is lost with a connection takes effect all the same, wherever it was missed. */
+static void given_up_unheard(void **state)
+{
+	struct loop *loop = rig_loop();
+	uint16_t port = rig_port();
+	struct node *manager = node_manager(loop, port, 1);
+	struct node *b = node_worker(loop, port, 2), *c = node_worker(loop, port, 3);
+	uint8_t gid[16];
+
+	(void)state;
+	use_gid(b, 2);
+	borrow_gid(b, 9);
+	rig_wait_nodes(b, 3);
+	RIG_WAIT(loop, rig_resolves(c, 9, b) && rig_resolves(c, 2, b));
+	/* c is away while b withdraws one and the manager begins to use it */
+	mesh_conn_close(c->mesh->manager_conn, "test");
+	loop_arm(loop, &c->mesh->reconnect, loop_now(loop) + 2000 * NS_PER_MS);
+	own_gid(b, 9)->unused_ns = 1;
+	RIG_WAIT(loop, rig_resolves(manager, 9, NULL));
+	assert_false(c->mesh->registered);
+	use_gid(manager, 9);
+	RIG_WAIT(loop, c->mesh->registered && rig_resolves(c, 9, manager));
+	/* the manager knows one of b that b does not know of any more */
+	rig_gid(8, gid);
+	mesh_put_gid(b->mesh->manager_conn, MESH_CLAIM, b->mesh->self, gid);
+	RIG_WAIT(loop, rig_resolves(c, 8, b));
+	mesh_conn_close(b->mesh->manager_conn, "test");
+	RIG_WAIT(loop, rig_resolves(c, 2, NULL));
+	RIG_WAIT(loop, b->mesh->registered && rig_resolves(c, 2, b));
+	RIG_WAIT(loop, rig_resolves(c, 8, NULL) && rig_resolves(manager, 8, NULL));
+	/* and nothing else goes */
+	assert_true(rig_resolves(c, 2, b) && rig_resolves(manager, 2, b));
+	node_free(c);
+	node_free(b);
+	node_free(manager);
+	loop_destroy(loop);
+}
+
 static void write_byte(struct test_qp *qp, struct test_mr *from, struct test_mr *to)
 {
 	struct rdma_wr wr = wr_rdma(RDMA_WRITE, sge_of(from, 0, 1), to->va, to->key);
@@ -308,10 +346,11 @@ static void idle_connection(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(claims),          cmocka_unit_test(worker_restarts),
-	        cmocka_unit_test(connection_lost), cmocka_unit_test(manager_restarts),
-	        cmocka_unit_test(id_gone),         cmocka_unit_test(manager_late),
-	        cmocka_unit_test(idle_connection), cmocka_unit_test(given_up),
+	        cmocka_unit_test(claims),           cmocka_unit_test(worker_restarts),
+	        cmocka_unit_test(connection_lost),  cmocka_unit_test(manager_restarts),
+	        cmocka_unit_test(id_gone),          cmocka_unit_test(manager_late),
+	        cmocka_unit_test(idle_connection),  cmocka_unit_test(given_up),
+	        cmocka_unit_test(given_up_unheard),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
