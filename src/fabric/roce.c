@@ -91,8 +91,18 @@ void roce_qp_due(struct roce_qp *rq)
 	if (rq->on_due)
 		return;
 	rq->on_due = true;
+	roce->due_count++;
 	TAILQ_INSERT_TAIL(&roce->due, rq, due);
 	loop_schedule(roce->loop, &roce->work);
+}
+
+static void not_due(struct roce_qp *rq)
+{
+	if (!rq->on_due)
+		return;
+	rq->on_due = false;
+	rq->roce->due_count--;
+	TAILQ_REMOVE(&rq->roce->due, rq, due);
 }
 
 /* Nothing of it is under way any more. */
@@ -115,8 +125,7 @@ static void qp_clear(struct roce_qp *rq)
 
 static void qp_free(struct roce_qp *rq)
 {
-	if (rq->on_due)
-		TAILQ_REMOVE(&rq->roce->due, rq, due);
+	not_due(rq);
 	*rdma_qp_fabric_slot(rq->qp) = NULL;
 	free(rq->fetches);
 	free(rq);
@@ -127,13 +136,11 @@ static void qp_free(struct roce_qp *rq)
 static void roce_run(struct loop_work *work)
 {
 	struct roce *roce = container_of(work, struct roce, work);
-	struct roce_qps due = TAILQ_HEAD_INITIALIZER(due);
 	struct roce_qp *rq;
 
-	TAILQ_CONCAT(&due, &roce->due, due);
-	while ((rq = TAILQ_FIRST(&due))) {
-		TAILQ_REMOVE(&due, rq, due);
-		rq->on_due = false;
+	/* those with more to say are at the end by then, for the next turn */
+	for (unsigned left = roce->due_count; left > 0 && (rq = TAILQ_FIRST(&roce->due)); left--) {
+		not_due(rq);
 		roce->busy = rq;
 		bool more = roce_answer(rq);
 

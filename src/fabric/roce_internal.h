@@ -102,6 +102,7 @@ struct roce {
 	struct net_sharer sharer;
 	struct loop_work work; /* answers */
 	struct roce_qps due;
+	unsigned due_count;
 	struct roce_qp *busy; /* whose packet is being looked at: not to be freed */
 	uint16_t ident;
 
