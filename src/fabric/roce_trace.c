@@ -115,10 +115,14 @@ static void show_read_answer(const struct roce_trace *trace, uint32_t index)
 void roce_trace_moved(const struct roce_trace *trace, uint32_t before, uint32_t now)
 {
 	const struct rdma_request *req = trace->req;
-	uint32_t end = now == req->length ? req->packets : now >> trace->mtu_shift;
+	uint32_t end = now >> trace->mtu_shift;
 
 	if (before == now && req->length > 0)
 		return;
+	if (now == req->length && (now == 0 || end << trace->mtu_shift < now))
+		end++;          /* the last, which is short */
+	if (end > req->packets) /* a datagram; or the path MTU was changed meanwhile */
+		end = req->packets;
 	for (uint32_t index = before >> trace->mtu_shift; index < end; index++) {
 		if (req->opcode == RDMA_READ)
 			show_read_answer(trace, index);

@@ -180,6 +180,39 @@ static void slices(void **state)
 	rig_down();
 }
 
+/* A guest that changes the path MTU half-way has each turn's share shown all the same. */
+static void mtu_changes(void **state)
+{
+	enum { LENGTH = 1 << 20, TURN = 2 * (256 << 10) / 256 };
+	const struct counter *frames = counter_find("net_pcap_frames");
+	struct rdma_qp_attr attr = {.mtu_shift = 8};
+	const struct rdma_wc *wc;
+
+	(void)state;
+	rig_up("loopback");
+	struct test_mr src = mr_new(rig.nic, PD, 0x200000, LENGTH, ALL);
+	struct test_mr dst = mr_new(rig.nic, PD, 0x400000, LENGTH, ALL);
+	struct rdma_wr wr = wr_rdma(RDMA_WRITE, sge_of(&src, 0, LENGTH), dst.va, dst.key);
+	uint64_t before = counter_get(frames);
+
+	assert_int_equal(rdma_qp_modify(rig.a->qp, RDMA_ATTR_MTU, &attr), 0);
+	qp_post_send(rig.a, &wr);
+	attr.mtu_shift = 12;
+	while (!(wc = qp_poll_send(rig.a))) {
+		loop_turn(rig.loop, 1000000);
+		assert_true(counter_get(frames) - before <= TURN);
+		if (counter_get(frames) > before)
+			assert_int_equal(rdma_qp_modify(rig.a->qp, RDMA_ATTR_MTU, &attr), 0);
+		before = counter_get(frames);
+	}
+	assert_int_equal(wc->status, RDMA_OK);
+	mr_free(&src);
+	mr_free(&dst);
+	rig_read();
+	rig.at = rig.size; /* too much to be read here */
+	rig_down();
+}
+
 static void loopback(void **state)
 {
 	(void)state;
@@ -198,6 +231,7 @@ int main(void)
 	        cmocka_unit_test(loopback),
 	        cmocka_unit_test(roce),
 	        cmocka_unit_test(slices),
+	        cmocka_unit_test(mtu_changes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
