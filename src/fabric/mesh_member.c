@@ -216,6 +216,8 @@ void mesh_node_forget(struct mesh *mesh, struct mesh_node *node)
 	free(node);
 }
 
+static void check_claims(struct mesh *mesh, const struct mesh_node *node);
+
 void mesh_node_set_state(struct mesh *mesh, struct mesh_node *node, uint8_t state)
 {
 	if (node->state == state)
@@ -225,6 +227,8 @@ void mesh_node_set_state(struct mesh *mesh, struct mesh_node *node, uint8_t stat
 	node->suspected_ns = 0;
 	if (state != MESH_NODE_LIVE)
 		mesh_eth_forget(mesh, node);
+	else
+		check_claims(mesh, node);
 	mesh_eth_elect(mesh);
 }
 
@@ -258,7 +262,7 @@ static void check_conflict(struct mesh *mesh, const struct mesh_gid *claim)
 	const struct mesh_node *other = rival(mesh, claim);
 	char text[INET6_ADDRSTRLEN];
 
-	if (!other)
+	if (!other || claim->node->state != MESH_NODE_LIVE)
 		return;
 	counter_inc(&fabric_mesh_gid_conflict);
 	mesh_gid_text(claim->gid, text);
@@ -266,6 +270,15 @@ static void check_conflict(struct mesh *mesh, const struct mesh_gid *claim)
 		log_warn("mesh: nodes %u and %u both claim the GID %s: it leads to neither until "
 		         "one of them leaves",
 		         other->id, claim->node->id, text);
+}
+
+/* The node lives again: somebody may have taken its GIDs meanwhile. */
+static void check_claims(struct mesh *mesh, const struct mesh_node *node)
+{
+	const struct mesh_gid *claim;
+
+	LIST_FOREACH(claim, &node->gids, of_node)
+	check_conflict(mesh, claim);
 }
 
 int mesh_claim(struct mesh *mesh, struct mesh_node *node, const uint8_t gid[16])

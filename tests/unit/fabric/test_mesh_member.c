@@ -70,7 +70,41 @@ static void claims(void **state)
 	loop_destroy(loop);
 }
 
-/* A worker that is restarted is a new node, and its GIDs go with it. */
+static uint64_t conflicts(void)
+{
+	return counter_get(counter_find("fabric_mesh_gid_conflict"));
+}
+
+/* A node is silent, another takes its GID, which is no conflict; then the first one is back. */
+static void back_to_a_conflict(void **state)
+{
+	struct loop *loop = rig_loop();
+	uint16_t port = rig_port();
+	struct node *manager = node_manager_patient(loop, port, 1);
+	struct node *b = node_worker(loop, port, 2), *c = node_worker(loop, port, 3);
+
+	(void)state;
+	rig_wait_nodes(b, 3);
+	rig_wait_nodes(c, 3);
+	use_gid(b, 9);
+	RIG_WAIT(loop, rig_resolves(manager, 9, b) && rig_resolves(c, 9, b));
+	struct mesh_node *silent = mesh_node_find(manager->mesh, b->mesh->id);
+
+	mesh_node_set_state(manager->mesh, silent, MESH_NODE_SILENT);
+	use_gid(c, 9);
+	RIG_WAIT(loop, rig_resolves(manager, 9, c) && rig_resolves(b, 9, NULL));
+	uint64_t before = conflicts();
+
+	mesh_node_set_state(manager->mesh, silent, MESH_NODE_LIVE);
+	assert_int_equal(conflicts(), before + 1);
+	assert_true(rig_resolves(manager, 9, NULL));
+	node_free(c);
+	node_free(b);
+	node_free(manager);
+	loop_destroy(loop);
+}
+
+/* A worker that is restarted is a new node, and its GIDs go with it: nobody else claims them. */
 static void worker_restarts(void **state)
 {
 	struct loop *loop = rig_loop();
@@ -83,12 +117,16 @@ static void worker_restarts(void **state)
 	rig_wait_nodes(b, 3);
 	RIG_WAIT(loop, rig_resolves(c, 2, b));
 	uint32_t id = b->mesh->id;
+	uint64_t before = conflicts();
 
 	node_free(b);
+	RIG_WAIT(loop, rig_live(c) == 2);
 	b = node_worker(loop, port, 2);
 	use_gid(b, 2);
 	RIG_WAIT(loop, b->mesh->registered && rig_resolves(c, 2, b) && rig_resolves(manager, 2, b));
+	RIG_WAIT(loop, mesh_node_find(b->mesh, id));
 	assert_int_not_equal(b->mesh->id, id);
+	assert_int_equal(conflicts(), before);
 	node_free(c);
 	node_free(b);
 	node_free(manager);
@@ -347,11 +385,11 @@ static void idle_connection(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(claims),           cmocka_unit_test(worker_restarts),
-	        cmocka_unit_test(connection_lost),  cmocka_unit_test(manager_restarts),
-	        cmocka_unit_test(id_gone),          cmocka_unit_test(manager_late),
-	        cmocka_unit_test(idle_connection),  cmocka_unit_test(given_up),
-	        cmocka_unit_test(given_up_unheard),
+	        cmocka_unit_test(claims),           cmocka_unit_test(back_to_a_conflict),
+	        cmocka_unit_test(worker_restarts),  cmocka_unit_test(connection_lost),
+	        cmocka_unit_test(manager_restarts), cmocka_unit_test(id_gone),
+	        cmocka_unit_test(manager_late),     cmocka_unit_test(idle_connection),
+	        cmocka_unit_test(given_up),         cmocka_unit_test(given_up_unheard),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
