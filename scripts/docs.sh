@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# summary: build the manual: HTML and man pages
+# summary: build the manual, as HTML
 #
 # usage: ./run docs
 #
