@@ -584,7 +584,7 @@ static void log_start(const struct server *server)
 		log_warn("backend roce without --tap: its packets reach nobody; give --tap IF");
 	log_info("NIC profile %s", server_profile_text(server->profile, profile, sizeof(profile)));
 	if (values->intr_vectors < profile_full_vectors(values))
-		log_info("queues.intr_vectors %" PRIu32 " is below 1 + queues.eth %" PRIu32
+		log_warn("queues.intr_vectors %" PRIu32 " is below 1 + queues.eth %" PRIu32
 		         " + queues.rdma_eqs %" PRIu32
 		         ": a guest with many CPUs gets fewer event queues or queues than these; a "
 		         "profile with intr_vectors = auto gives all",
