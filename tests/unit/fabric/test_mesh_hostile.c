@@ -388,9 +388,10 @@ static void strange_requests_captured(void **state)
 	enroll(scene, fd);
 	for (uint32_t transport = RDMA_QP_RC; transport <= RDMA_QP_UC; transport++) {
 		flow_to(scene, fd, transport, transport);
-		for (uint8_t opcode = 0; opcode < RDMA_OPCODES; opcode++) {
+		for (unsigned opcode = 0; opcode < RDMA_OPCODES; opcode++) {
 			/* nothing of it is in order but its form: it is dropped */
-			struct rdma_request req = {.opcode = opcode, .packets = 1, .length = 8};
+			struct rdma_request req = {
+			        .opcode = (uint8_t)opcode, .packets = 1, .length = 8};
 
 			mesh_request_put(&wire, &req);
 			put_frame(scene, fd,
