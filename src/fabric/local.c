@@ -22,11 +22,6 @@ COUNTER(fabric_local_gone, "messages in this process whose destination went away
 /* rdma_msg.fabric_word: the message was accepted by its destination. */
 enum { LOCAL_NEW, LOCAL_ACCEPTED };
 
-static bool is_atomic(const struct rdma_request *req)
-{
-	return req->opcode == RDMA_CMP_SWAP || req->opcode == RDMA_FETCH_ADD;
-}
-
 void local_attach(struct local_net *net, struct rdma_dev *dev)
 {
 	assert(net->count < LOCAL_DEVICES_MAX);
@@ -87,11 +82,6 @@ static enum rdma_verdict offer(struct local_net *net, struct rdma_msg *msg,
 
 /* ---- captures ---- */
 
-static bool traces(const struct local_net *net)
-{
-	return net->wire && net_wire_traces(net->wire);
-}
-
 static struct roce_trace trace_of(const struct local_net *net, const struct rdma_msg *msg,
                                   const struct rdma_qp *receiver)
 {
@@ -110,13 +100,13 @@ static void trace_verdict(const struct local_net *net, struct rdma_msg *msg,
 	const struct rdma_request *req = &msg->req;
 	uint32_t end = req->psn + req->packets;
 
-	if (!traces(net) || req->transport != RDMA_QP_RC)
+	if (!net_wire_traces(net->wire) || req->transport != RDMA_QP_RC)
 		return;
 	struct roce_trace trace = trace_of(net, msg, receiver);
 
 	if (verdict >= RDMA_VERDICT_INV_REQ)
 		roce_trace_nak(&trace, msg->offset == 0 ? req->psn : end - 1, verdict, 0);
-	else if (verdict == RDMA_VERDICT_OK && is_atomic(req))
+	else if (verdict == RDMA_VERDICT_OK && rdma_op_is_atomic(req->opcode))
 		roce_trace_atomic(&trace, msg->inbound.atomic);
 	else if (verdict == RDMA_VERDICT_OK && req->opcode != RDMA_READ)
 		roce_trace_ack(&trace, end);
@@ -126,10 +116,10 @@ static void trace_verdict(const struct local_net *net, struct rdma_msg *msg,
 static void trace_offer(const struct local_net *net, struct rdma_msg *msg,
                         const struct rdma_qp *receiver, enum rdma_verdict verdict)
 {
-	bool fetch = msg->req.opcode == RDMA_READ || is_atomic(&msg->req);
+	bool fetch = rdma_op_fetches(msg->req.opcode);
 	bool shown = verdict == RDMA_VERDICT_OK ? fetch : verdict >= RDMA_VERDICT_INV_REQ;
 
-	if (!shown || !traces(net))
+	if (!shown || !net_wire_traces(net->wire))
 		return;
 	struct roce_trace trace = trace_of(net, msg, receiver);
 
@@ -140,7 +130,7 @@ static void trace_offer(const struct local_net *net, struct rdma_msg *msg,
 
 static void trace_moved(const struct local_net *net, struct rdma_msg *msg, uint32_t before)
 {
-	if (!traces(net))
+	if (!net_wire_traces(net->wire))
 		return;
 	struct roce_trace trace = trace_of(net, msg, msg->inbound.qp);
 
@@ -157,7 +147,7 @@ static enum rdma_tx finish(struct local_net *net, struct rdma_msg *msg)
 	trace_verdict(net, msg, receiver, verdict);
 	if (verdict == RDMA_VERDICT_OK && net->landed)
 		net->landed(net, msg);
-	if (verdict == RDMA_VERDICT_OK && is_atomic(&msg->req) &&
+	if (verdict == RDMA_VERDICT_OK && rdma_op_is_atomic(msg->req.opcode) &&
 	    rdma_msg_store_atomic(msg, msg->inbound.atomic))
 		return RDMA_TX_SENT;
 	return answer(msg, receiver, verdict);
@@ -181,7 +171,7 @@ enum rdma_tx local_transmit(struct local_net *net, struct rdma_msg *msg, size_t 
 		counter_inc(&fabric_local_gone); /* when sent again, it starts over */
 		return answer(msg, NULL, RDMA_VERDICT_DROP);
 	}
-	size_t left = is_atomic(req) ? 0 : req->length - msg->offset;
+	size_t left = rdma_op_is_atomic(req->opcode) ? 0 : req->length - msg->offset;
 	size_t part = left < *budget ? left : *budget;
 
 	if (req->transport == RDMA_QP_UD) /* is never left half-way: its address may go */

@@ -454,7 +454,7 @@ int mesh_handle_request(struct mesh_conn *conn, const struct mesh_request *reque
 	                             .av = &flow->av};
 	if (mesh_request_get(request, req))
 		return mesh_conn_violation(conn, "a request that makes no sense");
-	flow->expected = mesh_fetches(req->opcode) ? 0 : req->length;
+	flow->expected = rdma_op_fetches(req->opcode) ? 0 : req->length;
 	int error = check_payload(conn, flow);
 	struct rdma_qp *qp = error ? NULL : local_qp(conn->mesh, &flow->av, flow->dst_qpn);
 
@@ -462,7 +462,7 @@ int mesh_handle_request(struct mesh_conn *conn, const struct mesh_request *reque
 		return error;
 	if (req->opcode == RDMA_READ)
 		begin_read(flow, qp);
-	else if (mesh_fetches(req->opcode))
+	else if (rdma_op_fetches(req->opcode))
 		run_atomic(flow, qp);
 	else
 		begin_message(flow, qp);

@@ -428,11 +428,6 @@ int mesh_response_map(struct mesh_conn *conn, size_t size, struct iovec *iov, un
 int mesh_response_moved(struct mesh_conn *conn, size_t mapped, size_t size);
 int mesh_response_copy(struct mesh_conn *conn, void *data, size_t size);
 
-static inline bool mesh_fetches(unsigned opcode)
-{
-	return opcode == RDMA_READ || opcode == RDMA_CMP_SWAP || opcode == RDMA_FETCH_ADD;
-}
-
 /* ---- messages for our queue pairs (mesh_answer.c) ---- */
 
 struct mesh_read {

@@ -216,22 +216,6 @@ void mesh_node_forget(struct mesh *mesh, struct mesh_node *node)
 	free(node);
 }
 
-static void check_claims(struct mesh *mesh, const struct mesh_node *node);
-
-void mesh_node_set_state(struct mesh *mesh, struct mesh_node *node, uint8_t state)
-{
-	if (node->state == state)
-		return;
-	node->state = state;
-	node->changed_ns = loop_now(mesh->loop);
-	node->suspected_ns = 0;
-	if (state != MESH_NODE_LIVE)
-		mesh_eth_forget(mesh, node);
-	else
-		check_claims(mesh, node);
-	mesh_eth_elect(mesh);
-}
-
 /* ---- GIDs ---- */
 
 static struct mesh_gid *gid_next(struct mesh_gid *entry, const uint8_t gid[16])
@@ -279,6 +263,20 @@ static void check_claims(struct mesh *mesh, const struct mesh_node *node)
 
 	LIST_FOREACH(claim, &node->gids, of_node)
 	check_conflict(mesh, claim);
+}
+
+void mesh_node_set_state(struct mesh *mesh, struct mesh_node *node, uint8_t state)
+{
+	if (node->state == state)
+		return;
+	node->state = state;
+	node->changed_ns = loop_now(mesh->loop);
+	node->suspected_ns = 0;
+	if (state != MESH_NODE_LIVE)
+		mesh_eth_forget(mesh, node);
+	else
+		check_claims(mesh, node);
+	mesh_eth_elect(mesh);
 }
 
 int mesh_claim(struct mesh *mesh, struct mesh_node *node, const uint8_t gid[16])
@@ -362,7 +360,9 @@ static void claim_ends(struct mesh *mesh, struct mesh_node *node, struct mesh_gi
 
 	memcpy(gid, entry->gid, sizeof(gid));
 	gid_drop(mesh, entry);
-	if (mesh->options.manager)
+	if (node == mesh->self)
+		tell_own(mesh, MESH_UNCLAIM, gid);
+	else if (mesh->options.manager)
 		mesh_manager_tell_gid(mesh, MESH_UNCLAIM, node, gid);
 }
 
@@ -449,14 +449,11 @@ static bool uses_gid(const struct mesh *mesh, const uint8_t gid[16])
 static void withdraw(struct mesh *mesh, struct mesh_gid *entry)
 {
 	char text[INET6_ADDRSTRLEN];
-	uint8_t gid[16];
 
-	memcpy(gid, entry->gid, sizeof(gid));
-	gid_drop(mesh, entry);
 	counter_inc(&fabric_mesh_gid_withdrawn);
-	mesh_gid_text(gid, text);
+	mesh_gid_text(entry->gid, text);
 	log_guest("mesh: the guest does not use the GID %s any more", text);
-	tell_own(mesh, MESH_UNCLAIM, gid);
+	claim_ends(mesh, mesh->self, entry);
 }
 
 /* Looks at one of our own GIDs, the next each time: the guest cannot say that it has given one up,

@@ -273,7 +273,7 @@ static void sent_push(struct mesh_qp *mq, struct rdma_msg *msg)
 {
 	assert(mq->tail - mq->head < MESH_WINDOW);
 	*sent_at(mq, mq->tail++) =
-	        (struct mesh_sent){.msg = msg, .fetch = mesh_fetches(msg->req.opcode)};
+	        (struct mesh_sent){.msg = msg, .fetch = rdma_op_fetches(msg->req.opcode)};
 	mq->offset = 0;
 }
 
@@ -293,7 +293,7 @@ static enum rdma_tx finish(struct mesh_qp *mq, struct rdma_msg *msg)
 
 static enum rdma_tx send_piece(struct mesh_qp *mq, struct rdma_msg *msg, size_t *budget)
 {
-	size_t length = mesh_fetches(msg->req.opcode) ? 0 : msg->req.length;
+	size_t length = rdma_op_fetches(msg->req.opcode) ? 0 : msg->req.length;
 
 	if (msg->fabric_word == MSG_STARTED && (mq->head == mq->tail || mq->offset >= length))
 		msg->fabric_word = MSG_NEW; /* begun elsewhere: in this process, perhaps */

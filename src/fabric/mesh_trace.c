@@ -6,13 +6,6 @@
 #include "fabric/mesh_internal.h"
 #include "net/roce_headers.h"
 
-enum { MTU_SHIFT_MIN = 8, MTU_SHIFT_MAX = 12 };
-
-static bool traces(const struct mesh *mesh)
-{
-	return mesh->net.wire && net_wire_traces(mesh->net.wire);
-}
-
 /* ---- of our queue pairs ---- */
 
 static struct roce_trace ours(const struct mesh *mesh, const struct rdma_msg *msg, uint32_t msn)
@@ -29,11 +22,11 @@ static struct roce_trace ours(const struct mesh *mesh, const struct rdma_msg *ms
 void mesh_trace_sent(const struct mesh *mesh, const struct rdma_msg *msg, uint32_t before,
                      uint32_t now)
 {
-	if (!traces(mesh))
+	if (!net_wire_traces(mesh->net.wire))
 		return;
 	struct roce_trace trace = ours(mesh, msg, 0);
 
-	if (mesh_fetches(msg->req.opcode))
+	if (rdma_op_fetches(msg->req.opcode))
 		roce_trace_begin(&trace);
 	else
 		roce_trace_moved(&trace, before, now);
@@ -41,7 +34,7 @@ void mesh_trace_sent(const struct mesh *mesh, const struct rdma_msg *msg, uint32
 
 void mesh_trace_acked(const struct mesh_qp *mq, const struct rdma_msg *msg)
 {
-	if (!traces(mq->mesh))
+	if (!net_wire_traces(mq->mesh->net.wire))
 		return;
 	struct roce_trace trace = ours(mq->mesh, msg, mq->msn);
 
@@ -51,7 +44,7 @@ void mesh_trace_acked(const struct mesh_qp *mq, const struct rdma_msg *msg)
 void mesh_trace_nakked(const struct mesh_qp *mq, const struct rdma_msg *msg,
                        const struct mesh_nak *nak)
 {
-	if (!traces(mq->mesh))
+	if (!net_wire_traces(mq->mesh->net.wire))
 		return;
 	struct roce_trace trace = ours(mq->mesh, msg, mq->msn);
 
@@ -60,7 +53,7 @@ void mesh_trace_nakked(const struct mesh_qp *mq, const struct rdma_msg *msg,
 
 void mesh_trace_old_value(const struct mesh_qp *mq, const struct rdma_msg *msg, uint64_t value)
 {
-	if (!traces(mq->mesh))
+	if (!net_wire_traces(mq->mesh->net.wire))
 		return;
 	struct roce_trace trace = ours(mq->mesh, msg, mq->msn);
 
@@ -69,7 +62,7 @@ void mesh_trace_old_value(const struct mesh_qp *mq, const struct rdma_msg *msg, 
 
 void mesh_trace_response(const struct mesh_qp *mq, const struct mesh_sent *sent, size_t size)
 {
-	if (!traces(mq->mesh))
+	if (!net_wire_traces(mq->mesh->net.wire))
 		return;
 	struct roce_trace trace = ours(mq->mesh, sent->msg, mq->msn + 1);
 
@@ -86,16 +79,16 @@ static bool theirs(const struct mesh *mesh, const struct rdma_qp *qp,
                    const struct rdma_request *req, struct rdma_request *shown,
                    struct roce_trace *trace)
 {
-	if (!traces(mesh) || !req->av)
+	if (!net_wire_traces(mesh->net.wire) || !req->av)
 		return false;
-	unsigned shift =
-	        req->transport == RDMA_QP_UD ? MTU_SHIFT_MAX : rdma_qp_attributes(qp)->mtu_shift;
+	unsigned shift = req->transport == RDMA_QP_UD ? RDMA_MTU_SHIFT_MAX
+	                                              : rdma_qp_attributes(qp)->mtu_shift;
 
-	if (shift < MTU_SHIFT_MIN || shift > MTU_SHIFT_MAX)
+	if (shift < RDMA_MTU_SHIFT_MIN || shift > RDMA_MTU_SHIFT_MAX)
 		return false;
 	*shown = *req;
 	shown->packets = 1;
-	if (req->length > 0 && (req->opcode == RDMA_READ || !mesh_fetches(req->opcode)))
+	if (req->length > 0 && (req->opcode == RDMA_READ || !rdma_op_fetches(req->opcode)))
 		shown->packets = ((req->length - 1) >> shift) + 1;
 	*trace = (struct roce_trace){.wire = mesh->net.wire,
 	                             .req = shown,

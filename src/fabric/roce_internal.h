@@ -164,9 +164,6 @@ enum rdma_tx roce_transmit_packets(struct roce *roce, struct rdma_msg *msg, size
 uint32_t roce_packet_fields(const struct rdma_request *req, unsigned shift, uint32_t index,
                             struct roce_fields *fields);
 
-/* READs and atomics. */
-bool roce_is_fetch(const struct rdma_request *req);
-
 /* Everything that is not acknowledged will be sent again. */
 void roce_requester_rewind(struct roce_qp *rq);
 

@@ -33,11 +33,6 @@ static const struct {
 static const uint8_t transports[RDMA_QP_TYPES] = {
         [RDMA_QP_RC] = ROCE_RC, [RDMA_QP_UC] = ROCE_UC, [RDMA_QP_UD] = ROCE_UD};
 
-bool roce_is_fetch(const struct rdma_request *req)
-{
-	return packets[req->opcode].first == packets[req->opcode].middle;
-}
-
 /* The window holds what the network has to hold at once: request packets. */
 bool roce_may_send(const struct roce_qp *rq)
 {
@@ -85,7 +80,7 @@ static uint8_t opcode_of(const struct rdma_request *req, uint32_t index)
 {
 	uint8_t transport = transports[req->transport];
 
-	if (req->packets == 1 || roce_is_fetch(req))
+	if (req->packets == 1 || rdma_op_fetches(req->opcode))
 		return transport | packets[req->opcode].only;
 	if (index == 0)
 		return transport | packets[req->opcode].first;
@@ -268,5 +263,6 @@ enum rdma_tx roce_transmit_packets(struct roce *roce, struct rdma_msg *msg, size
 		rdma_msg_done(msg, RDMA_OK);
 		return RDMA_TX_SENT;
 	}
-	return roce_is_fetch(&msg->req) ? send_fetch(rq, msg) : send_payload(rq, msg, budget);
+	return rdma_op_fetches(msg->req.opcode) ? send_fetch(rq, msg)
+	                                        : send_payload(rq, msg, budget);
 }

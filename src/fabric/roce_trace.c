@@ -71,7 +71,7 @@ static void show_request(const struct roce_trace *trace, uint32_t index)
 	const struct rdma_request *req = trace->req;
 	struct roce_fields fields;
 	uint32_t size = roce_packet_fields(req, trace->mtu_shift, index, &fields);
-	bool fetch = roce_is_fetch(req);
+	bool fetch = rdma_op_fetches(req->opcode);
 
 	fields.ack_request = req->transport == RDMA_QP_RC && (fetch || index + 1 == req->packets);
 	show(trace, &fields, index << trace->mtu_shift, fetch ? 0 : size);

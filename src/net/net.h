@@ -150,7 +150,7 @@ const struct net_fault_config *net_wire_faults(const struct net_wire *wire); /* 
 void net_wire_capture(struct net_wire *wire, struct net_pcap *pcap, bool traces);
 
 /* Adds a frame that the guest would have sent, or got when INBOUND, had it been one. */
-bool net_wire_traces(const struct net_wire *wire); /* whether anybody looks at them */
+bool net_wire_traces(const struct net_wire *wire); /* whether anybody looks; accepts NULL: nobody */
 void net_wire_trace(struct net_wire *wire, const struct net_frame *frame, bool inbound);
 
 /* Shares the port called sharer->port_name of WIRE, which may be attached later or again. Returns

@@ -574,7 +574,7 @@ void net_wire_capture(struct net_wire *wire, struct net_pcap *pcap, bool traces)
 
 bool net_wire_traces(const struct net_wire *wire)
 {
-	return wire->traces;
+	return wire && wire->traces;
 }
 
 void net_wire_trace(struct net_wire *wire, const struct net_frame *frame, bool inbound)

@@ -51,6 +51,16 @@ const struct rdma_op_info rdma_ops[RDMA_OPCODES] = {
         [RDMA_BIND_MW] = {.name = "bind_mw", .flags = OP_LOCAL, .qp_types = ON_RC | ON_UC},
 };
 
+bool rdma_op_fetches(unsigned opcode)
+{
+	return rdma_op_is(opcode, OP_IN);
+}
+
+bool rdma_op_is_atomic(unsigned opcode)
+{
+	return rdma_op_is(opcode, OP_ATOMIC);
+}
+
 const char *rdma_opcode_name(enum rdma_opcode opcode)
 {
 	return (unsigned)opcode < RDMA_OPCODES ? rdma_ops[opcode].name : "?";

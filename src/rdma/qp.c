@@ -51,9 +51,6 @@ static const uint32_t rnr_timer_10us[32] = {
 #define ACK_TIMEOUT_UNIT_NS 4096ull
 #define ACK_TIMEOUT_MAX     31
 
-#define MTU_SHIFT_MIN 8 /* 256 bytes */
-#define MTU_SHIFT_MAX 12
-
 const char *rdma_qp_state_name(enum rdma_qp_state state)
 {
 	return (unsigned)state < RDMA_QP_STATES ? rdma_states[state].name : "?";
@@ -264,7 +261,7 @@ static bool attr_valid(uint32_t mask, const struct rdma_qp_attr *attr)
 		uint32_t value, min, max;
 	} ranges[] = {
 	        {RDMA_ATTR_STATE, attr->state, 0, RDMA_QP_STATES - 1},
-	        {RDMA_ATTR_MTU, attr->mtu_shift, MTU_SHIFT_MIN, MTU_SHIFT_MAX},
+	        {RDMA_ATTR_MTU, attr->mtu_shift, RDMA_MTU_SHIFT_MIN, RDMA_MTU_SHIFT_MAX},
 	        {RDMA_ATTR_TIMEOUT, attr->timeout, 0, ACK_TIMEOUT_MAX},
 	        {RDMA_ATTR_RETRY, attr->retry_count, 0, 7},
 	        {RDMA_ATTR_RNR_RETRY, attr->rnr_retry, 0, 7},

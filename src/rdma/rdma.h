@@ -70,6 +70,13 @@ enum rdma_opcode {
 
 const char *rdma_opcode_name(enum rdma_opcode opcode);
 
+/* READs and atomics: what max_rd_atomic counts and a fence waits for. OPCODE below RDMA_OPCODES. */
+bool rdma_op_fetches(unsigned opcode);
+bool rdma_op_is_atomic(unsigned opcode);
+
+#define RDMA_MTU_SHIFT_MIN 8 /* log2 of path MTUs: 256 bytes ... */
+#define RDMA_MTU_SHIFT_MAX 12
+
 /* How a request ended. The numbers are those of completion entries, 5.1. */
 enum rdma_status {
 	RDMA_OK = 0,
@@ -449,7 +456,7 @@ struct rdma_qp_attr {
 	bool sqd_notify;
 	bool sq_draining;  /* only of rdma_qp_query(): SQD, and not yet drained */
 	uint8_t access;    /* enum rdma_qp_access */
-	uint8_t mtu_shift; /* log2 of the path MTU, 8..12 */
+	uint8_t mtu_shift; /* log2 of the path MTU, RDMA_MTU_SHIFT_MIN.._MAX */
 	uint8_t timeout;   /* 4.096 us x 2^n; 0 for ever */
 	uint8_t retry_count, rnr_retry;
 	uint8_t rnr_timer; /* code of spec rocev2 7.4 */

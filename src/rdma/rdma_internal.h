@@ -74,12 +74,6 @@ static inline bool rdma_op_is(unsigned opcode, unsigned flags)
 	return (rdma_ops[opcode].flags & flags) != 0;
 }
 
-/* READs and atomics: what max_rd_atomic counts and a fence waits for. */
-static inline bool rdma_op_fetches(unsigned opcode)
-{
-	return rdma_op_is(opcode, OP_IN);
-}
-
 /* ---- tables by number: chunks that exist while something is in them (dev.c) ---- */
 
 enum { RDMA_CHUNK_SHIFT = 6, RDMA_CHUNK = 1 << RDMA_CHUNK_SHIFT };

@@ -37,6 +37,10 @@ struct json_object *control_execute(struct server *server, const char *line, siz
 /* An answer that says no. */
 struct json_object *control_refuse(const char *problem, const char *remedy);
 
+/* Add to an answer, or to an object in it. */
+void control_add_text(struct json_object *object, const char *name, const char *value);
+void control_add_bool(struct json_object *object, const char *name, bool value);
+
 /* The command `mesh` (control_mesh.c), as run_text below. */
 struct json_object *control_mesh(struct server *server, const char *text,
                                  struct json_object *answer);

@@ -24,12 +24,12 @@ COUNTER(server_control_refused, "lines of the control socket that were refused")
 
 /* ---- answers ---- */
 
-static void add_text(struct json_object *object, const char *name, const char *value)
+void control_add_text(struct json_object *object, const char *name, const char *value)
 {
 	json_object_object_add(object, name, json_object_new_string(value));
 }
 
-static void add_bool(struct json_object *object, const char *name, bool value)
+void control_add_bool(struct json_object *object, const char *name, bool value)
 {
 	json_object_object_add(object, name, json_object_new_boolean(value));
 }
@@ -39,9 +39,9 @@ struct json_object *control_refuse(const char *problem, const char *remedy)
 	struct json_object *answer = json_object_new_object();
 
 	counter_inc(&server_control_refused);
-	add_bool(answer, "ok", false);
-	add_text(answer, "error", problem);
-	add_text(answer, "remedy", remedy);
+	control_add_bool(answer, "ok", false);
+	control_add_text(answer, "error", problem);
+	control_add_text(answer, "remedy", remedy);
 	return answer;
 }
 
@@ -61,7 +61,7 @@ static void json_section(struct report_sink *sink, const char *name)
 
 static void json_text(struct report_sink *sink, const char *name, const char *value)
 {
-	add_text(container_of(sink, struct json_sink, sink)->section, name, value);
+	control_add_text(container_of(sink, struct json_sink, sink)->section, name, value);
 }
 
 static void json_number(struct report_sink *sink, const char *name, uint64_t value)
@@ -82,8 +82,8 @@ static void run_version(struct server *server, int value, struct json_object *an
 {
 	(void)server;
 	(void)value;
-	add_text(answer, "program", "rocm-ernic");
-	add_text(answer, "version", ERNIC_VERSION);
+	control_add_text(answer, "program", "rocm-ernic");
+	control_add_text(answer, "version", ERNIC_VERSION);
 }
 
 static void run_status(struct server *server, int value, struct json_object *answer)
@@ -92,7 +92,7 @@ static void run_status(struct server *server, int value, struct json_object *ans
 
 	(void)value;
 	report_instance(server, &json.sink);
-	add_bool(answer, "link_up", ionic_link_up(server->device));
+	control_add_bool(answer, "link_up", ionic_link_up(server->device));
 }
 
 static void run_stats(struct server *server, int value, struct json_object *answer)
@@ -111,7 +111,7 @@ static void run_link(struct server *server, int value, struct json_object *answe
 		log_info("control: link %s", value ? "up" : "down");
 		ionic_link_set(server->device, value != 0);
 	}
-	add_bool(answer, "up", ionic_link_up(server->device));
+	control_add_bool(answer, "up", ionic_link_up(server->device));
 }
 
 static const char *const fw_actions[] = {
@@ -125,7 +125,7 @@ static void run_fw(struct server *server, int value, struct json_object *answer)
 {
 	log_info("control: firmware %s", fw_actions[value]);
 	ionic_fw_action(server->device, (enum ionic_fw_action)value);
-	add_text(answer, "action", fw_actions[value]);
+	control_add_text(answer, "action", fw_actions[value]);
 }
 
 static void run_log(struct server *server, int value, struct json_object *answer)
@@ -133,7 +133,7 @@ static void run_log(struct server *server, int value, struct json_object *answer
 	(void)server;
 	if (value >= 0)
 		log_set_level((enum log_level)value);
-	add_text(answer, "level", log_level_names[log_get_level()]);
+	control_add_text(answer, "level", log_level_names[log_get_level()]);
 }
 
 static struct json_object *run_fault(struct server *server, const char *text,
@@ -154,7 +154,7 @@ static struct json_object *run_fault(struct server *server, const char *text,
 	snprintf(reason, sizeof(reason), "off");
 	if (current)
 		net_fault_format(current, reason, sizeof(reason));
-	add_text(answer, "faults", reason);
+	control_add_text(answer, "faults", reason);
 	return NULL;
 }
 
@@ -172,7 +172,7 @@ static struct json_object *run_capture(struct server *server, const char *text,
 	}
 	if (text)
 		log_info("control: capture %s", text);
-	add_bool(answer, "capturing", server->pcap != NULL);
+	control_add_bool(answer, "capturing", server->pcap != NULL);
 	return NULL;
 }
 
@@ -239,11 +239,11 @@ static void run_help(struct server *server, int value, struct json_object *answe
 		const struct control_command *command = &control_commands[i];
 		struct json_object *entry = json_object_new_object();
 
-		add_text(entry, "cmd", command->name);
+		control_add_text(entry, "cmd", command->name);
 		if (command->argument.name)
 			json_object_object_add(entry, command->argument.name,
 			                       describe_argument(&command->argument));
-		add_text(entry, "help", command->help);
+		control_add_text(entry, "help", command->help);
 		json_object_array_add(all, entry);
 	}
 	json_object_object_add(answer, "commands", all);
@@ -351,7 +351,7 @@ static struct json_object *run_command(struct server *server, const struct contr
 {
 	struct json_object *answer = json_object_new_object(), *text = NULL, *refused;
 
-	add_bool(answer, "ok", true);
+	control_add_bool(answer, "ok", true);
 	if (!command->run_text) {
 		command->run(server, value, answer);
 		return answer;

@@ -5,11 +5,11 @@
 #include <assert.h>
 #include <json-c/json.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #include "base/bytes.h"
 #include "fabric/mesh_view.h"
 #include "server/server.h"
+#include "server/text.h"
 
 /* What the answer is built in. */
 struct mesh_answer {
@@ -35,20 +35,10 @@ static const char *const conn_states[] = {
 };
 static_assert(ARRAY_SIZE(conn_states) == MESH_VIEW_UP + 1, "every state has a name");
 
-static void add_text(struct json_object *object, const char *name, const char *value)
-{
-	json_object_object_add(object, name, json_object_new_string(value));
-}
-
 /* An address; null while it is not known. */
 static void add_address(struct json_object *object, const char *name, const char *value)
 {
 	json_object_object_add(object, name, *value ? json_object_new_string(value) : NULL);
-}
-
-static void add_bool(struct json_object *object, const char *name, bool value)
-{
-	json_object_object_add(object, name, json_object_new_boolean(value));
 }
 
 static void add_number(struct json_object *object, const char *name, uint64_t value)
@@ -67,8 +57,8 @@ static void show_self(struct mesh_view *view, const struct mesh_view_self *self)
 	struct json_object *answer = container_of(view, struct mesh_answer, view)->answer;
 
 	add_node(answer, self->id);
-	add_text(answer, "role", self->manager ? "manager" : "worker");
-	add_bool(answer, "registered", self->registered);
+	control_add_text(answer, "role", self->manager ? "manager" : "worker");
+	control_add_bool(answer, "registered", self->registered);
 	add_address(answer, "address", self->address);
 	add_address(answer, "manager", self->manager_address);
 	add_number(answer, "interval_ms", self->interval_ms);
@@ -80,16 +70,14 @@ static void show_self(struct mesh_view *view, const struct mesh_view_self *self)
 static void show_node(struct mesh_view *view, const struct mesh_view_node *node)
 {
 	struct json_object *entry = json_object_new_object();
-	char mac[sizeof("00:00:00:00:00:00")];
+	char mac[TEXT_MAC_SIZE];
 
-	snprintf(mac, sizeof(mac), "%02x:%02x:%02x:%02x:%02x:%02x", node->mac[0], node->mac[1],
-	         node->mac[2], node->mac[3], node->mac[4], node->mac[5]);
 	add_node(entry, node->id);
-	add_text(entry, "state", node_states[node->state]);
+	control_add_text(entry, "state", node_states[node->state]);
 	add_address(entry, "address", node->address);
-	add_text(entry, "mac", mac);
-	add_bool(entry, "self", node->self);
-	add_bool(entry, "tap", node->tap);
+	control_add_text(entry, "mac", text_mac_format(node->mac, mac));
+	control_add_bool(entry, "self", node->self);
+	control_add_bool(entry, "tap", node->tap);
 	add_number(entry, "gids", node->gid_count);
 	json_object_object_add(entry, "silent_ms",
 	                       node->heard ? json_object_new_uint64(node->silent_ms) : NULL);
@@ -100,9 +88,9 @@ static void show_gid(struct mesh_view *view, const struct mesh_view_gid *gid)
 {
 	struct json_object *entry = json_object_new_object();
 
-	add_text(entry, "gid", gid->gid);
+	control_add_text(entry, "gid", gid->gid);
 	add_node(entry, gid->node);
-	add_text(entry, "state", claim_states[gid->state]);
+	control_add_text(entry, "state", claim_states[gid->state]);
 	json_object_array_add(container_of(view, struct mesh_answer, view)->gids, entry);
 }
 
@@ -111,10 +99,10 @@ static void show_connection(struct mesh_view *view, const struct mesh_view_conn 
 	struct json_object *entry = json_object_new_object();
 
 	add_node(entry, conn->node);
-	add_text(entry, "peer", conn->peer);
-	add_bool(entry, "called", conn->called);
-	add_text(entry, "state", conn_states[conn->state]);
-	add_bool(entry, "tls", conn->tls);
+	control_add_text(entry, "peer", conn->peer);
+	control_add_bool(entry, "called", conn->called);
+	control_add_text(entry, "state", conn_states[conn->state]);
+	control_add_bool(entry, "tls", conn->tls);
 	add_number(entry, "sent_bytes", conn->sent);
 	add_number(entry, "received_bytes", conn->received);
 	add_number(entry, "sent_messages", conn->sent_messages);

@@ -11,7 +11,6 @@
  */
 #include "rdma_scene.h"
 
-#include <arpa/inet.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -77,19 +76,6 @@ static void *carry(void *arg)
 
 /* ---- the servers ---- */
 
-static uint16_t free_port(void)
-{
-	struct sockaddr_in addr = {.sin_family = AF_INET,
-	                           .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	socklen_t size = sizeof(addr);
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	assert_int_equal(bind(fd, (struct sockaddr *)&addr, size), 0);
-	assert_int_equal(getsockname(fd, (struct sockaddr *)&addr, &size), 0);
-	close(fd);
-	return ntohs(addr.sin_port);
-}
-
 static void node_serve(unsigned index, uint16_t port)
 {
 	struct node *node = &scene.node[index];
@@ -131,7 +117,7 @@ static void node_drive(struct node *node)
 
 static void start(void)
 {
-	uint16_t port = free_port();
+	uint16_t port = server_free_port();
 	unsigned count = scene.alone ? 1 : NODES;
 
 	for (unsigned i = 0; i < count; i++)

@@ -2,6 +2,7 @@
 /* The server as a child process, server.h. */
 #include "server.h"
 
+#include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -214,6 +215,20 @@ int server_spawn(struct server **server, const struct server_options *options)
 }
 
 /* ---- stopping ---- */
+
+uint16_t server_free_port(void)
+{
+	struct sockaddr_in addr = {.sin_family = AF_INET,
+	                           .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t size = sizeof(addr);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0 || bind(fd, (struct sockaddr *)&addr, size) < 0 ||
+	    getsockname(fd, (struct sockaddr *)&addr, &size) < 0)
+		addr.sin_port = 0;
+	close(fd);
+	return ntohs(addr.sin_port);
+}
 
 bool server_alive(const struct server *server)
 {

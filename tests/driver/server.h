@@ -38,6 +38,9 @@ const char *server_program(void);
  * ended at once (its log was printed), or another negative errno. */
 int server_spawn(struct server **server, const struct server_options *options);
 
+/* A TCP port of the loopback address that nobody has now; 0 when there is none. */
+uint16_t server_free_port(void);
+
 /* Whether it is alive. */
 bool server_alive(const struct server *server);
 

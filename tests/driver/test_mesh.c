@@ -7,7 +7,6 @@
 #include "history.h"
 #include "rdma.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -30,19 +29,6 @@ struct mesh {
 	uint16_t port;
 	struct node node[NODES];
 };
-
-static uint16_t free_port(void)
-{
-	struct sockaddr_in addr = {.sin_family = AF_INET,
-	                           .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	socklen_t size = sizeof(addr);
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	assert_int_equal(bind(fd, (struct sockaddr *)&addr, size), 0);
-	assert_int_equal(getsockname(fd, (struct sockaddr *)&addr, &size), 0);
-	close(fd);
-	return ntohs(addr.sin_port);
-}
 
 static void node_start(struct mesh *mesh, unsigned index)
 {
@@ -95,7 +81,7 @@ static int setup(void **state)
 {
 	static struct mesh mesh;
 
-	mesh = (struct mesh){.port = free_port()};
+	mesh = (struct mesh){.port = server_free_port()};
 	for (unsigned i = 0; i < NODES; i++)
 		node_start(&mesh, i);
 	*state = &mesh;

@@ -9,14 +9,10 @@
 # file: lib/lib.sh lib/pair.sh
 # shellcheck source=lib/lib.sh
 . /lab/lib.sh
-# shellcheck source=/dev/null
-. nic-up || exit
-[ -n "$RDMA" ] || fail "no RDMA device"
 # shellcheck source=lib/pair.sh
 . /lab/pair.sh
 
-barrier up || exit
-wait_for 10 answers "$OTHER" || fail "no answer to a ping"
+pair_begin
 
 # Connections made and ended: a thousand, half of them from either side. cmtime takes each step with
 # 250 of them before the next, and does all twice, first with real queue pairs, then without any; the

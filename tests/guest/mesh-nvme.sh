@@ -9,9 +9,6 @@
 # file: lib/lib.sh lib/pair.sh lib/nvmet.sh
 # shellcheck source=lib/lib.sh
 . /lab/lib.sh
-# shellcheck source=/dev/null
-. nic-up || exit
-[ -n "$RDMA" ] || fail "no RDMA device"
 # shellcheck source=lib/pair.sh
 . /lab/pair.sh
 # shellcheck source=lib/nvmet.sh
@@ -31,8 +28,7 @@ be_host() {
     expect 'disconnected 1' /tmp/disconnect
 }
 
-barrier up || exit
-wait_for 10 answers "$OTHER" || fail "no answer to a ping"
+pair_begin
 for target in 1 2; do
     [ "$GUEST" != $target ] || nvmet_up rdma "$ME" 64
     barrier "target-$target" || exit

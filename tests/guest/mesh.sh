@@ -9,14 +9,10 @@
 # file: lib/lib.sh lib/pair.sh
 # shellcheck source=lib/lib.sh
 . /lab/lib.sh
-# shellcheck source=/dev/null
-. nic-up || exit
-[ -n "$RDMA" ] || fail "no RDMA device"
 # shellcheck source=lib/pair.sh
 . /lab/pair.sh
 
-barrier up || exit
-wait_for 10 answers "$OTHER" || fail "no answer to a ping"
+pair_begin
 for size in 1472 8000 60000; do
     ping -q -c 3 -i 0.01 -W 2 -s "$size" "$OTHER" >/tmp/ping || fail "ping of $size bytes: $(cat /tmp/ping)"
 done

@@ -26,11 +26,6 @@ else
 fi
 
 roce_begin
-each ibv_rc_pingpong -d "$RDMA" -g "$GID4" -n 50 -e -c
-each ibv_rc_pingpong -d "$RDMA" -g "$GIDLL" -n 20 -e -c
-each ibv_ud_pingpong -d "$RDMA" -g "$GID4" -n 20 -e -s 1000
-rping_each -C 20 -S 4096 -V
-perf ib_write_bw -s 65536 -n 100 -m 1024
-perf ib_read_bw -s 65536 -n 50 -m 1024
+roce_basics
 quiet_kernel
 barrier end

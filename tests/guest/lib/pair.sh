@@ -9,6 +9,15 @@ GID4=1
 LIMIT=90 # seconds that a program may take
 STEP=0
 
+# pair_begin: the NIC with its RDMA device is up in both guests, and they reach each other.
+pair_begin() {
+    # shellcheck source=/dev/null
+    . nic-up || exit
+    [ -n "$RDMA" ] || fail "no RDMA device"
+    barrier up || exit
+    wait_for 10 answers "$OTHER" || fail "no answer to a ping"
+}
+
 # between SERVER READY PROGRAM... [-- CLIENT-WORDS...]: guest SERVER serves, which it does as soon as
 # the command READY succeeds, and the other is the client; words behind -- are the client's only, and without any the server's address is appended.
 between() {

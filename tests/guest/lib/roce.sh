@@ -37,14 +37,19 @@ mtu() {
     barrier "mtu-$1" || exit
 }
 
-# What RoCEv2 has to do between two guests, in an order that tells most first.
-roce_all() {
+# The least that RoCEv2 has to do between two guests, in an order that tells most first.
+roce_basics() {
     each ibv_rc_pingpong -d "$RDMA" -g "$GID4" -n 50 -e -c
     each ibv_rc_pingpong -d "$RDMA" -g "$GIDLL" -n 20 -e -c
     each ibv_ud_pingpong -d "$RDMA" -g "$GID4" -n 20 -e -s 1000
     rping_each -C 20 -S 4096 -V
     perf ib_write_bw -s 65536 -n 100 -m 1024
     perf ib_read_bw -s 65536 -n 50 -m 1024
+}
+
+# What it has to do.
+roce_all() {
+    roce_basics
     perf ib_send_bw -s 65536 -n 100 -m 1024
     perf ib_send_bw -c UD -s 1024 -n 100
     mtu 9000

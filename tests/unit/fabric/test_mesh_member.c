@@ -40,6 +40,15 @@ static void use_gid(struct node *node, uint8_t ip)
 	own_gid(node, ip)->fixed = true;
 }
 
+/* Workers leave before their manager; C may be NULL. */
+static void down(struct loop *loop, struct node *manager, struct node *b, struct node *c)
+{
+	node_free(c);
+	node_free(b);
+	node_free(manager);
+	loop_destroy(loop);
+}
+
 static void claims(void **state)
 {
 	struct loop *loop = rig_loop();
@@ -98,10 +107,7 @@ static void back_to_a_conflict(void **state)
 	mesh_node_set_state(manager->mesh, silent, MESH_NODE_LIVE);
 	assert_int_equal(conflicts(), before + 1);
 	assert_true(rig_resolves(manager, 9, NULL));
-	node_free(c);
-	node_free(b);
-	node_free(manager);
-	loop_destroy(loop);
+	down(loop, manager, b, c);
 }
 
 /* A worker that is restarted is a new node, and its GIDs go with it: nobody else claims them. */
@@ -127,10 +133,7 @@ static void worker_restarts(void **state)
 	RIG_WAIT(loop, mesh_node_find(b->mesh, id));
 	assert_int_not_equal(b->mesh->id, id);
 	assert_int_equal(conflicts(), before);
-	node_free(c);
-	node_free(b);
-	node_free(manager);
-	loop_destroy(loop);
+	down(loop, manager, b, c);
 }
 
 /* A worker that loses its manager comes back under its id, with its claims. */
@@ -151,10 +154,7 @@ static void connection_lost(void **state)
 	RIG_WAIT(loop, rig_resolves(c, 2, NULL));
 	RIG_WAIT(loop, b->mesh->registered && rig_resolves(c, 2, b));
 	assert_int_equal(b->mesh->id, id);
-	node_free(c);
-	node_free(b);
-	node_free(manager);
-	loop_destroy(loop);
+	down(loop, manager, b, c);
 }
 
 /* A manager that is restarted learns its mesh again from its workers. */
@@ -187,9 +187,7 @@ static void manager_restarts(void **state)
 	node_free(c);
 	manager = node_manager(loop, port, 1);
 	RIG_WAIT(loop, b->mesh->registered && rig_resolves(b, 3, NULL));
-	node_free(b);
-	node_free(manager);
-	loop_destroy(loop);
+	down(loop, manager, b, NULL);
 }
 
 /* A worker whose id was taken meanwhile asks for a new one by itself. */
@@ -214,10 +212,7 @@ static void id_gone(void **state)
 	assert_int_equal(c->mesh->id, b->mesh->id);
 	RIG_WAIT(loop, b->mesh->registered && rig_resolves(c, 2, b));
 	assert_int_not_equal(c->mesh->id, b->mesh->id);
-	node_free(c);
-	node_free(b);
-	node_free(manager);
-	loop_destroy(loop);
+	down(loop, manager, b, c);
 }
 
 /* A worker waits for a manager that is not there yet. */
@@ -233,9 +228,7 @@ static void manager_late(void **state)
 	struct node *manager = node_manager(loop, port, 1);
 
 	rig_wait_nodes(b, 2);
-	node_free(b);
-	node_free(manager);
-	loop_destroy(loop);
+	down(loop, manager, b, NULL);
 }
 
 /* A GID that nothing of the guest has any more is withdrawn, and at once when another claims it. */
@@ -272,10 +265,7 @@ static void given_up(void **state)
 	assert_true(rig_resolves(c, 2, b));
 	own_gid(b, 2)->unused_ns = 1;
 	RIG_WAIT(loop, rig_resolves(c, 2, NULL) && rig_resolves(manager, 2, NULL));
-	node_free(c);
-	node_free(b);
-	node_free(manager);
-	loop_destroy(loop);
+	down(loop, manager, b, c);
 }
 
 /* A withdrawal that is lost with a connection takes effect all the same, wherever it was missed. */
@@ -311,10 +301,7 @@ static void given_up_unheard(void **state)
 	RIG_WAIT(loop, rig_resolves(c, 8, NULL) && rig_resolves(manager, 8, NULL));
 	/* and nothing else goes */
 	assert_true(rig_resolves(c, 2, b) && rig_resolves(manager, 2, b));
-	node_free(c);
-	node_free(b);
-	node_free(manager);
-	loop_destroy(loop);
+	down(loop, manager, b, c);
 }
 
 static void write_byte(struct test_qp *qp, struct test_mr *from, struct test_mr *to)
@@ -376,10 +363,7 @@ static void idle_connection(void **state)
 	assert_true(b->mesh->registered && c->mesh->registered);
 	mr_free(&from);
 	mr_free(&to);
-	node_free(c);
-	node_free(b);
-	node_free(manager);
-	loop_destroy(loop);
+	down(loop, manager, b, c);
 }
 
 int main(void)
