@@ -76,7 +76,7 @@ show_one() {
 
 # A TCP port that nobody listens on.
 free_port() {
-	python3 -c 'import socket; s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1])'
+	/usr/bin/python3 -c 'import socket; s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1])'
 }
 
 show_mesh() {

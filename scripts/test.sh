@@ -11,8 +11,8 @@
 #   NAME             only tests whose name contains it, as `unit/loop` or `probe`
 #
 # Without --preset: everything in release; what needs no guest again with the address and
-# undefined-behaviour sanitizers, unit tests and the driver model with the thread sanitizer too;
-# the fuzz targets by clang, on their corpus. Ends with the reasons of skipped tests and `N passed, N failed, N skipped`.
+# undefined-behaviour sanitizers; the driver model, the only tests with threads, with the thread
+# sanitizer too; the fuzz targets by clang, on their corpus. Ends with the reasons of skipped tests and `N passed, N failed, N skipped`.
 # Exit status: 0 all passed, 1 a test failed or nothing ran, 2 wrong usage.
 #
 # ERNIC_TEST_TAP names a TAP for the tests that need one, where they may not make their own.
@@ -101,13 +101,16 @@ filter_ctest() {
 	grep --line-buffered -Ev "${CHATTER//$'\n'|/}" || true
 }
 
+# stage PRESET[:TARGET] [CTEST ARGUMENTS...] - builds all or one target, and runs the selected tests.
 # A build that fails is a failure like any other: the rest still runs.
 stage() {
-	if build "$1"; then
-		run_tests "$@"
+	local preset=${1%%:*} target=${1#"${1%%:*}"}
+	shift
+	if build "$preset" ${target:+"${target#:}"}; then
+		run_tests "$preset" "$@"
 	else
 		failed=1
-		broken+=("$1")
+		broken+=("$preset")
 	fi
 }
 
@@ -119,7 +122,7 @@ all_stages() {
 	fi
 	stage release -LE '^guest$' "${crowd[@]}"
 	stage asan -L '^(unit|driver|cli|fuzz)$' "${crowd[@]}"
-	stage tsan -L '^(unit|driver)$' "${crowd[@]}"
+	stage tsan:driver_tests -L '^driver$' "${crowd[@]}"
 	need fuzz
 	stage fuzz -L '^fuzz$'
 	# An emulated guest on a shared CI machine can be kept from its CPU for seconds, so that a

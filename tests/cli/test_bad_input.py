@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Whatever a user gets wrong: one line that names it, exit status 1, nothing left behind."""
 

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Captures as tshark reads them: nothing malformed, every opcode, both directions, right CRCs."""
 

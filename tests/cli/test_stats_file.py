@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The stats file: its form, that it is replaced as a whole, and that trouble does not stop it."""
 

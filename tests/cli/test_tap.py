@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """TAP interfaces that are there, busy, or somebody else's; in a private network namespace."""
 

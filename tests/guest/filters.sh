@@ -53,12 +53,14 @@ ip link set "$NIC" promisc off
 takes no 02:00:00:00:77:01 "promiscuous off"
 
 # More groups than the device has filters: the driver falls back to taking everything.
-for n in $(seq 1 200); do
-    ip maddr add "01:00:5e:01:$(printf '%02x:%02x' $((n / 256)) $((n % 256)))" dev "$NIC"
+for n in {1..200}; do
+    printf -v group 01:00:5e:01:%02x:%02x $((n / 256)) $((n % 256))
+    ip maddr add "$group" dev "$NIC"
 done
 takes yes 01:00:5e:01:00:c8 "the last of 200 groups"
-for n in $(seq 1 200); do
-    ip maddr del "01:00:5e:01:$(printf '%02x:%02x' $((n / 256)) $((n % 256)))" dev "$NIC"
+for n in {1..200}; do
+    printf -v group 01:00:5e:01:%02x:%02x $((n / 256)) $((n % 256))
+    ip maddr del "$group" dev "$NIC"
 done
 
 ip link set "$NIC" address 02:00:00:00:55:66 || fail "the address cannot be changed"

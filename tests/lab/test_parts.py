@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The lab's parts that need no guest: arguments, archives, barriers, modules, the cache."""
 

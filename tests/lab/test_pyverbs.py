@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """How the guest's pyverbs runner judges a case by the list, and that it can say no."""
 

@@ -24,9 +24,9 @@ script() {
 	chmod +x "$WORK/$1"
 }
 
-# vm FLAGS... - runs the lab; $status, $WORK/out and $WORK/err are the result.
+# vm FLAGS... - runs the lab; $status, $WORK/out and $WORK/err are the result. One CPU boots fastest.
 vm() {
-	"$LAB/vm" "$@" >"$WORK/out" 2>"$WORK/err"
+	"$LAB/vm" --vcpus 1 "$@" >"$WORK/out" 2>"$WORK/err"
 	status=$?
 }
 
@@ -72,33 +72,30 @@ eventually() {
 test_status_and_bytes_pass_through() {
 	script bytes <<-'END'
 		#!/bin/sh
-		i=0
-		while [ $i -lt 256 ]; do
-		    printf "\\$(printf %03o $i)"
-		    i=$((i + 1))
-		done
+		cat all-bytes
 		seq 1 30000
 		echo error >&2
 		echo reopened >/dev/stderr
 		exit 7
 	END
+	for ((i = 0; i < 256; i++)); do
+		# shellcheck disable=SC2059
+		printf "\\$(printf %03o "$i")"
+	done >"$WORK/all-bytes"
 	{
-		for ((i = 0; i < 256; i++)); do
-			# shellcheck disable=SC2059
-			printf "\\$(printf %03o "$i")"
-		done
+		cat "$WORK/all-bytes"
 		seq 1 30000
 		echo error
 		echo reopened
 	} >"$WORK/expected"
-	vm --no-nic -- "$WORK/bytes"
+	vm --no-nic --file "$WORK/all-bytes" -- "$WORK/bytes"
 	expect_status 7 && cmp "$WORK/expected" "$WORK/out" && expect_clean
 }
 
 test_two_guests_have_prefixes_and_the_first_failure_counts() {
 	script one <<<'echo "this is $GUEST of $GUESTS"; barrier met && echo met; barrier never'
 	script two <<<'echo "this is $GUEST of $GUESTS"; barrier met && echo met; exit 9'
-	vm --no-nic --guests 2 --vcpus 1 --json "$WORK/json" -- "$WORK/one" "$WORK/two"
+	vm --no-nic --guests 2 --json "$WORK/json" -- "$WORK/one" "$WORK/two"
 	expect_status 9 && expect_text out '^\[1\] this is 1 of 2$' &&
 		expect_text out '^\[2\] this is 2 of 2$' && expect_text out '^\[1\] met$' &&
 		expect_text out '^\[1\] barrier never: another guest ended' &&
@@ -210,7 +207,7 @@ test_signals_leave_nothing() {
 	local number
 	for number in INT TERM KILL; do
 		: >"$WORK/out"
-		"$LAB/vm" --no-nic -- "$WORK/forever" >"$WORK/out" 2>"$WORK/err" &
+		"$LAB/vm" --vcpus 1 --no-nic -- "$WORK/forever" >"$WORK/out" 2>"$WORK/err" &
 		if ! eventually grep -q started "$WORK/out"; then
 			kill -9 $!
 			fail "did not start"
@@ -262,7 +259,7 @@ test_ordinary_user() {
 	cp -a "$cache/index" "$WORK/cache/rocm-ernic/lab/"
 	chmod 777 "$WORK/cache/rocm-ernic/lab"
 	XDG_CACHE_HOME=$WORK/cache setpriv --reuid 65534 --regid 65534 --clear-groups \
-		"$LAB/vm" --no-nic -- "$WORK/who" >"$WORK/out" 2>"$WORK/err"
+		"$LAB/vm" --vcpus 1 --no-nic -- "$WORK/who" >"$WORK/out" 2>"$WORK/err"
 	status=$?
 	expect_status 0 && expect_text out '^0$' && expect_clean
 }
@@ -275,7 +272,7 @@ test_nic_comes_up() {
 		ethtool -i "$NIC"
 		lspci -d 1dd8:
 	END
-	vm --strict --keep-logs "$WORK/nic-logs" -- "$WORK/nic"
+	vm --vcpus 4 --strict --keep-logs "$WORK/nic-logs" -- "$WORK/nic"
 	expect_status 0 && expect_text out '192.168.200.11/24' && expect_text out 'driver: ionic' &&
 		expect_text out 'Ethernet controller' && [ -s "$WORK/nic-logs/guest-1/stats" ] && expect_clean
 }
@@ -310,7 +307,7 @@ test_taps_are_private() {
 		. nic-up && ping -c 1 -w 20 192.168.200.1 && barrier up || exit
 		ping -c 1 -w 20 "192.168.200.$((13 - GUEST))" && barrier done
 	END
-	vm --guests 2 --vcpus 1 --nic "--backend loopback --tap labtest%n" -- "$WORK/ping"
+	vm --guests 2 --nic "--backend loopback --tap labtest%n" -- "$WORK/ping"
 	expect_status 0 || return
 	[ ! -e /sys/class/net/labtest1 ] || fail "the TAP is in our own namespace"
 	expect_clean

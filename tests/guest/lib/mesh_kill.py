@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The host's part of mesh-kill.sh: the manager, which has no guest, and all the killing."""
 

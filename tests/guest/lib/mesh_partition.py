@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The host's part of mesh-partition.sh: the cable between the two servers, and those who cut it.
 

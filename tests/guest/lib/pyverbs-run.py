@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Runs rdma-core's pyverbs tests against one RDMA device and judges every case by a list.
 

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """peer.py that also kills QEMU: GET /kill does it at once, with SIGKILL."""
 
