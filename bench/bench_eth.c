@@ -138,7 +138,7 @@ static double tx_pass(struct target *target, const struct nic_packet *packet, do
 		if (posted)
 			err = nic_tx_ring(target->nic, pair);
 		else
-			err = nic_pair_wait(target->nic, pair, nic_now_ms() + 1000);
+			err = nic_pair_wait(target->nic, pair, nic_now_ms() + 10000);
 		if (err < 0 || (err = nic_tx_reap(target->nic, pair, 256)) < 0)
 			bench_die("transmit", err);
 	}
@@ -248,7 +248,7 @@ static double rx_pass(struct bench *bench, struct target *target, size_t size)
 		int err = nic_rx_take(target->nic, pair, NULL);
 
 		if (err == 0)
-			err = nic_pair_wait(target->nic, pair, nic_now_ms() + 1000);
+			err = nic_pair_wait(target->nic, pair, nic_now_ms() + 10000);
 		if (err < 0 || bench_now() > start + 10)
 			bench_die("receive", err < 0 ? err : -ETIMEDOUT);
 	}

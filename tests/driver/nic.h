@@ -247,7 +247,9 @@ int nic_down(struct nic *nic);       /* 13.4 */
 int nic_link_start(struct nic *nic); /* carrier on: fill, enable */
 int nic_link_stop(struct nic *nic);  /* carrier off: disable, quiesce */
 
-/* Waits for the interrupt of a pair, or for any completion when polled. */
+/* Waits for the interrupt of a pair, -ETIMEDOUT when none comes; serves the server once when
+ * polled. */
+int nic_pair_late(struct nic *nic, struct nic_pair *pair); /* complains, -ETIMEDOUT */
 int nic_pair_wait(struct nic *nic, struct nic_pair *pair, int64_t deadline_ms);
 
 /* Returns the credits of what was consumed, and unmasks when DRAINED (2.4). */

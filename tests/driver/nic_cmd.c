@@ -223,10 +223,30 @@ int nic_pair_credits(struct nic *nic, struct nic_pair *pair, bool drained)
 {
 	uint32_t credits = pair->work | CREDITS_RESET_COAL | (drained ? CREDITS_UNMASK : 0);
 
-	pair->work = 0;
 	if (drained)
 		pair->armed = true;
+	/* To return nothing says that all has been seen (2.4). The driver's poll looks at both
+	 * queues of a pair before it does; whoever waits for one of them has not seen the other. */
+	if (drained && !pair->work &&
+	    (nic_queue_peek(nic, &pair->tx) || nic_queue_peek(nic, &pair->rx)))
+		return nic_intr_write(nic, pair->vector, REG_INTR_MASK, 0);
+	pair->work = 0;
 	return nic_intr_write(nic, pair->vector, REG_INTR_CREDITS, credits);
+}
+
+int nic_pair_late(struct nic *nic, struct nic_pair *pair)
+{
+	uint32_t credits = 0, mask = 0;
+
+	nic_intr_read(nic, pair->vector, REG_INTR_CREDITS, &credits);
+	nic_intr_read(nic, pair->vector, REG_INTR_MASK, &mask);
+	nic_complain(
+	        nic,
+	        "no interrupt on vector %u: %u credits, mask %u, %u to return, completions:%s%s",
+	        pair->vector, credits, mask, pair->work,
+	        nic_queue_peek(nic, &pair->tx) ? " tx" : "",
+	        nic_queue_peek(nic, &pair->rx) ? " rx" : "");
+	return -ETIMEDOUT;
 }
 
 int nic_pair_wait(struct nic *nic, struct nic_pair *pair, int64_t deadline_ms)
@@ -242,11 +262,11 @@ int nic_pair_wait(struct nic *nic, struct nic_pair *pair, int64_t deadline_ms)
 			return err;
 	}
 	fired = nic_wait_eventfd(nic, pair->eventfd, deadline_ms);
-	if (fired > 0) {
-		pair->irqs++;
-		pair->armed = false;
-	}
-	return fired < 0 ? fired : 0;
+	if (fired <= 0)
+		return fired ? fired : nic_pair_late(nic, pair);
+	pair->irqs++;
+	pair->armed = false;
+	return 0;
 }
 
 /* ---- AdminQ (5.1) ---- */
@@ -295,15 +315,32 @@ static int nic_admin_reap(struct nic *nic)
 	return reaped;
 }
 
-/* What the poll of vector 0 ends with (2.4): credits back, unmask. */
+/* The next entry of the NotifyQ, or NULL when the device has not written it yet. */
+static const struct notify_event *nic_event_peek(const struct nic *nic)
+{
+	const struct notify_event *entry;
+	uint64_t eid;
+
+	if (!nic->notify_ring)
+		return NULL;
+	entry = ram_at(&nic->ram, nic->notify_ring + sizeof(*entry) * nic->notify_tail);
+	eid = __atomic_load_n((const uint64_t *)(const void *)entry, __ATOMIC_ACQUIRE);
+	return (int64_t)(eid - nic->notify_eid) > 0 ? entry : NULL;
+}
+
+/* What the poll of vector 0 ends with (2.4): credits back, unmask. Who waits for commands has not
+ * seen the events, and must not say so by returning nothing. */
 static int nic_admin_credits(struct nic *nic)
 {
 	uint32_t credits = nic->admin_work | CREDITS_RESET_COAL | CREDITS_UNMASK;
 
+	if (!nic->admin_work && nic_event_peek(nic))
+		return nic_intr_write(nic, 0, REG_INTR_MASK, 0);
 	nic->admin_work = 0;
 	return nic_intr_write(nic, 0, REG_INTR_CREDITS, credits);
 }
 
+/* An interrupt that does not come is a fault, also when what it would tell of is there. */
 static int nic_admin_pause(struct nic *nic, int64_t deadline)
 {
 	int fired;
@@ -311,9 +348,10 @@ static int nic_admin_pause(struct nic *nic, int64_t deadline)
 	if (nic->options.polled)
 		return vfu_service(nic->vfu);
 	fired = nic_wait_eventfd(nic, nic->admin_eventfd, deadline);
-	if (fired > 0)
-		nic->admin_irqs++;
-	return fired < 0 ? fired : 0;
+	if (fired <= 0)
+		return fired ? fired : -ETIMEDOUT;
+	nic->admin_irqs++;
+	return 0;
 }
 
 int nic_admin_wait(struct nic *nic)
@@ -357,17 +395,12 @@ int nic_admin(struct nic *nic, const struct cmd *cmd, struct comp *comp)
 
 int nic_event(struct nic *nic, struct notify_event *event)
 {
-	const struct notify_event *entry;
-	uint64_t eid;
+	const struct notify_event *entry = nic_event_peek(nic);
 
-	if (!nic->notify_ring)
-		return 0;
-	entry = ram_at(&nic->ram, nic->notify_ring + sizeof(*entry) * nic->notify_tail);
-	eid = __atomic_load_n((const uint64_t *)(const void *)entry, __ATOMIC_ACQUIRE);
-	if ((int64_t)(eid - nic->notify_eid) <= 0)
+	if (!entry)
 		return 0;
 	*event = *entry;
-	nic->notify_eid = eid;
+	nic->notify_eid = le64_get(event->eid);
 	nic->notify_tail = (nic->notify_tail + 1) & ((1u << NOTIFYQ_LOG2) - 1);
 	nic->admin_work++;
 	return 1;

@@ -125,13 +125,15 @@ int nic_queue_control(struct nic *nic, struct nic_queue *queue, bool enable)
 
 /* ---- vectors ---- */
 
-static int nic_vector_clean(struct nic *nic, unsigned vector)
+/* Returns all credits; none of them may be returned again. */
+static int nic_vector_clean(struct nic *nic, struct nic_pair *pair)
 {
 	uint32_t credits;
-	int err = nic_intr_read(nic, vector, REG_INTR_CREDITS, &credits);
+	int err = nic_intr_read(nic, pair->vector, REG_INTR_CREDITS, &credits);
 
+	pair->work = 0;
 	return err ? err
-	           : nic_intr_write(nic, vector, REG_INTR_CREDITS,
+	           : nic_intr_write(nic, pair->vector, REG_INTR_CREDITS,
 	                            (credits & 0xffff) | CREDITS_RESET_COAL);
 }
 
@@ -140,7 +142,7 @@ static int nic_vector_prepare(struct nic *nic, struct nic_pair *pair)
 	const struct nic_identity *id = &nic->id;
 	uint32_t div = id->coal_div ? id->coal_div : 1;
 	uint32_t coal = (NIC_COAL_USECS + div / 2) * id->coal_mult / div;
-	int err = nic_vector_clean(nic, pair->vector);
+	int err = nic_vector_clean(nic, pair);
 
 	if (!err)
 		err = nic_intr_write(nic, pair->vector, REG_INTR_ASSERT, 1);
@@ -198,7 +200,7 @@ static int nic_pair_enable(struct nic *nic, struct nic_pair *pair)
 	int err = nic_rx_fill(nic, pair);
 
 	if (!err)
-		err = nic_vector_clean(nic, pair->vector);
+		err = nic_vector_clean(nic, pair);
 	if (!err)
 		err = nic_queue_control(nic, &pair->rx, true);
 	if (!err)

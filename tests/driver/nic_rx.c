@@ -179,13 +179,14 @@ static int nic_rx_take_any(struct nic *nic, struct nic_frame *frame)
 	return 0;
 }
 
-/* Unmasks all pairs and waits for one of their interrupts. */
+/* Unmasks all pairs and waits for one of their interrupts; -ETIMEDOUT when none comes, whatever
+ * has. */
 static int nic_rx_wait(struct nic *nic, int64_t deadline)
 {
 	struct pollfd fds[NIC_PAIRS_MAX + 1];
 	int64_t left = deadline - nic_now_ms();
 	uint64_t count;
-	int err = 0;
+	int ready, err = 0;
 
 	for (unsigned i = 0; i < nic->pair_count && !err; i++) {
 		struct nic_pair *pair = &nic->pair[i];
@@ -197,8 +198,14 @@ static int nic_rx_wait(struct nic *nic, int64_t deadline)
 	if (err)
 		return err;
 	fds[nic->pair_count] = (struct pollfd){nic->vfu->fd, POLLIN, 0};
-	if (poll(fds, nic->pair_count + 1, left > 0 ? (int)left : 0) < 0 && errno != EINTR)
-		return -errno;
+	ready = poll(fds, nic->pair_count + 1, left > 0 ? (int)left : 0);
+	if (ready < 0)
+		return errno == EINTR ? 0 : -errno;
+	if (ready == 0) {
+		for (unsigned i = 0; i < nic->pair_count; i++)
+			nic_pair_late(nic, &nic->pair[i]);
+		return -ETIMEDOUT;
+	}
 	for (unsigned i = 0; i < nic->pair_count; i++) {
 		if (!fds[i].revents || eventfd_read(nic->pair[i].eventfd, &count) < 0)
 			continue;
