@@ -92,8 +92,8 @@ show_verbs() {
     echo "$RDMA: $nic Gbit/s"
     echo "$RXE: $rxe Gbit/s"
     title "the connection manager: rping"
-    serve cm_listens -- rping -s -a "$here" -C 3
-    client rping -c -a "$here" -C 3 -v
+    serve cm_listens -- rping-done -s -a "$here" -C 3
+    client rping-done -c -a "$here" -C 3 -v
     grep 'ping data' /tmp/client
 }
 

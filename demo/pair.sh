@@ -85,6 +85,7 @@ show_bw() {
 
 show_rping() {
     title "the connection manager: rping"
-    between cm_listens rping -s -a 192.168.200.11 -C 3 -- rping -c -a 192.168.200.11 -C 3 -v
+    between cm_listens rping-done -s -a 192.168.200.11 -C 3 -- \
+        rping-done -c -a 192.168.200.11 -C 3 -v
     [ "$GUEST" = 1 ] || grep 'ping data' /tmp/out
 }

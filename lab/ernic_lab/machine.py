@@ -210,7 +210,7 @@ def add_boot_files(archive: Archive, disks: int) -> None:
     init = (GUEST_FILES / "init").read_bytes()
     archive.file("init", init, 0o755)
     archive.file("lab/init", init, 0o755)
-    for name in ("nic-up", "virtio-up", "rxe-up", "barrier"):
+    for name in ("nic-up", "virtio-up", "rxe-up", "barrier", "rping-done"):
         archive.file(f"lab/bin/{name}", (GUEST_FILES / name).read_bytes(), 0o755)
     for name in ("lab/dev/pts", "lab/dev/shm"):
         archive.directory(name)

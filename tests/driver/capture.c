@@ -46,6 +46,15 @@ static struct node *other(const struct node *node)
 
 /* ---- the cable of roce ---- */
 
+/* Whether a frame is RoCE over IPv4: only that may come changed, ethernet() compares its own. */
+static bool is_roce(const uint8_t *frame)
+{
+	static const uint8_t port[] = {4791 >> 8, 4791 & 0xff};
+
+	return frame[12] == 8 && frame[13] == 0 && frame[14] == 0x45 && frame[23] == 17 &&
+	       memcmp(frame + 36, port, sizeof(port)) == 0;
+}
+
 /* Congestion experienced (RFC 3168), in an IPv4 header. */
 static void mark(uint8_t *ip)
 {
@@ -67,7 +76,7 @@ static void *carry(void *arg)
 		for (unsigned i = 0; i < NODES; i++) {
 			if (peer_recv(&scene.node[i].peer, &frame, 1))
 				continue;
-			if (frame.data[12] == 8 && frame.data[13] == 0 && ++count % MARK_EVERY == 0)
+			if (is_roce(frame.data) && ++count % MARK_EVERY == 0)
 				mark(frame.data + 14);
 			peer_send(&scene.node[!i].peer, frame.data, frame.size);
 		}

@@ -25,8 +25,8 @@ both ib_read_bw -d "$RDMA" -x 1 -F -s 4096 -n 100
 both ibv_ud_pingpong -d "$RDMA" -g 1 -n 20 -e
 
 # The server reads more than it has registered room for.
-serve cm_listens -- rping -s -a "$IP" -C 1 -S 64
-timeout 20 rping -c -a "$IP" -C 1 -S 4096 >/tmp/client 2>&1
+serve cm_listens -- rping-done -s -a "$IP" -C 1 -S 64
+timeout 20 rping-done -c -a "$IP" -C 1 -S 4096 >/tmp/client 2>&1
 wait "$SERVER"
 moved req_tx_loc_acc_err
 ok 'a local protection error'

@@ -10,13 +10,13 @@
 . /lab/rdma.sh
 
 for address in "$IP" "$IP6"; do
-    serve cm_listens -- rping -s -a "$address" -C 10 -S 4096
-    client rping -c -a "$address" -C 10 -V -S 4096
+    serve cm_listens -- rping-done -s -a "$address" -C 10 -S 4096
+    client rping-done -c -a "$address" -C 10 -V -S 4096
 done
 serve cm_listens -- rping -s -a "$IP" -C 100 -P
 LIMIT=20
 for round in 1 2 3 4; do
-    rping -c -a "$IP" -C 100 -V >/tmp/rping.$round 2>&1 &
+    rping-done -c -a "$IP" -C 100 -V >/tmp/rping.$round 2>&1 &
     clients="${clients:-} $!"
 done
 for pid in $clients; do wait "$pid" || fail "rping, one of four: $(tail -n 5 /tmp/rping.*)"; done

@@ -54,7 +54,8 @@ rping_each() {
     local server address
     for server in 1 2; do
         address=192.168.200.$((10 + server))
-        between $server cm_listens rping -s -a $address "$@" -- rping -c -a $address "$@"
+        between $server cm_listens rping-done -s -a $address "$@" -- \
+            rping-done -c -a $address "$@"
     done
 }
 
