@@ -62,8 +62,10 @@ struct rig {
 	struct rdma_qp *receiver;
 	unsigned qps;
 	struct rdma_mr src, dst;
-	struct rdma_mr *mr; /* small ones */
-	unsigned mrs;
+	/* Small regions, a page of src each. What the model remembers of 100,000 of them must not
+	 * push what the server does from a cache that they share: their keys, and no more. */
+	uint32_t *keys;
+	unsigned regions;
 };
 
 struct rig_config {
@@ -91,20 +93,29 @@ static void open_nic(struct rig *rig, const struct rig_config *config)
 	ok(rdma_open(&rig->rdma, rig->nic), "RDMA function");
 }
 
+/* Where a small region is in src. */
+static uint64_t region_offset(unsigned index)
+{
+	return (uint64_t)(index % 16) * RAM_PAGE;
+}
+
 static void make_regions(struct rig *rig, const struct rig_config *config)
 {
 	struct rdma_mr_config mr = {.pd = PD, .flags = MRF_ALL, .size = BUFFER};
+	struct rdma_mr small;
 
 	ok(rdma_mr_create(rig->rdma, &rig->src, &mr), "region");
 	ok(rdma_mr_create(rig->rdma, &rig->dst, &mr), "region");
 	memset(rdma_mr_at(&rig->src, 0), 1, BUFFER);
 	memset(rdma_mr_at(&rig->dst, 0), 2, BUFFER);
-	rig->mrs = config->regions;
-	rig->mr = calloc(config->regions + 1, sizeof(*rig->mr));
+	rig->regions = config->regions;
+	rig->keys = calloc(config->regions + 1, sizeof(*rig->keys));
 	mr.size = RAM_PAGE;
 	for (unsigned i = 0; i < config->regions; i++) {
-		mr.addr = rig->src.addr + (uint64_t)(i % 16) * RAM_PAGE;
-		ok(rdma_mr_create(rig->rdma, &rig->mr[i], &mr), "region");
+		mr.addr = rig->src.addr + region_offset(i);
+		mr.va = rig->src.va + region_offset(i);
+		ok(rdma_mr_create(rig->rdma, &small, &mr), "region");
+		rig->keys[i] = small.key;
 	}
 }
 
@@ -152,7 +163,7 @@ static void rig_close(struct rig *rig)
 	rdma_cq_free(rig->cq);
 	rdma_cq_free(rig->recv_cq);
 	free(rig->qp);
-	free(rig->mr);
+	free(rig->keys);
 	rdma_free(rig->rdma);
 	nic_close(rig->nic);
 	ok(server_stop(rig->server), "server");
@@ -489,7 +500,7 @@ struct crowd {
 /* WRITEs in turn on all QPs, between regions chosen at random. */
 static void cost_pass(struct rig *rig, unsigned ops)
 {
-	struct rdma_send send = {.op = OP_WRITE, .num_sge = 1};
+	struct rdma_send send = {.op = OP_WRITE, .num_sge = 1, .sge = {{.len = 8}}};
 	uint32_t chance = 1;
 
 	for (unsigned done = 0; done < ops; done += COST_POSTS) {
@@ -498,14 +509,15 @@ static void cost_pass(struct rig *rig, unsigned ops)
 		while (outstanding(qp) + COST_POSTS >= 1u << qp->sq.ring.log2)
 			take(rig->cq);
 		for (unsigned i = 1; i <= COST_POSTS; i++) {
-			const struct rdma_mr *from, *to;
+			unsigned from, to;
 
 			chance = chance * 1664525 + 1013904223;
-			from = &rig->mr[(chance >> 8) % rig->mrs];
-			to = &rig->mr[(chance >> 4) % rig->mrs];
-			send.sge[0] = rdma_sge(from, 64, 8);
-			send.va = to->va + 128;
-			send.rkey = to->key;
+			from = (chance >> 8) % rig->regions;
+			to = (chance >> 4) % rig->regions;
+			send.sge[0].va = rig->src.va + region_offset(from) + 64;
+			send.sge[0].lkey = rig->keys[from];
+			send.va = rig->src.va + region_offset(to) + 128;
+			send.rkey = rig->keys[to];
 			send.flags = i == COST_POSTS ? WQE_SIGNALED : 0;
 			ok(rdma_post_send(qp, &send), "post");
 		}

@@ -95,7 +95,8 @@ check_spelling() {
 }
 
 check_rooms() {
-	files 'src/*.c' 'src/*.h' | xargs -r scripts/check_rooms.py && check_rooms_alone
+	files 'src/*.c' 'src/*.h' 'tests/unit/*.c' 'tests/unit/*.h' |
+		xargs -r scripts/check_rooms.py && check_rooms_alone
 }
 
 # The wire and the verbs engine compile where the doors of vfio and ionic do not exist.
