@@ -510,7 +510,8 @@ static int deliver_frame(struct rx_common *rx)
 	if (frame->csum_partial) {
 		packet.csum_start = frame->csum_start;
 		packet.csum_field = (size_t)frame->csum_start + frame->csum_offset;
-		packet.head_size = packet.csum_field + 2;
+		if (packet.head_size < packet.csum_field + 2)
+			packet.head_size = packet.csum_field + 2;
 	}
 	if (packet.head_size > sizeof(head) || packet.csum_start > packet.head_size) {
 		counter_inc(&ionic_rx_bad_notes);

@@ -119,7 +119,8 @@ enum rdma_mr_state {
 struct rdma_mr {
 	/* what every access looks at: one cache line */
 	uint8_t state : 4;       /* enum rdma_mr_state */
-	uint8_t host_access : 4; /* enum rdma_mem_access that host has been mapped for */
+	uint8_t host_access : 2; /* enum rdma_mem_access that host is for */
+	uint8_t host_asked : 2;  /* ... and what the owner has been asked */
 	uint8_t page_shift;      /* when paged */
 	uint16_t flags;          /* enum rdma_access; type bits stay as created */
 	uint32_t key, pd;

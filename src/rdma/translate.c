@@ -34,24 +34,28 @@ int rdma_dma_map(struct rdma_dev *dev, enum rdma_mem_access access, struct iovec
 
 /* ---- contiguous regions ---- */
 
-/* Remembers where the whole region is, if that is one piece. */
+/* Remembers where the whole region is for ACCESS, if that is one piece. Memory may allow one access
+ * and refuse the other, so what is known of one says nothing about the other. */
 static bool remember_region(struct rdma_dev *dev, struct rdma_mr *mr, enum rdma_mem_access access,
                             uint64_t generation)
 {
 	struct iovec iov;
 
-	if (mr->host_generation == generation && mr->host_access & access)
-		return mr->host != NULL;
 	if (generation == 0)
 		return false;
 	if (mr->host_generation != generation)
-		mr->host_access = 0;
+		mr->host_access = mr->host_asked = 0;
 	mr->host_generation = generation;
+	if (mr->host_asked & access)
+		return mr->host_access & access;
+	mr->host_asked = (mr->host_asked | access) & ACCESS_BITS;
+	if (dev->ops->mem_map(dev->owner, mr->dma, mr->length, access, &iov, 1) != 1)
+		return false;
+	if (mr->host != iov.iov_base)
+		mr->host_access = 0;
+	mr->host = iov.iov_base;
 	mr->host_access = (mr->host_access | access) & ACCESS_BITS;
-	int count = dev->ops->mem_map(dev->owner, mr->dma, mr->length, access, &iov, 1);
-
-	mr->host = count == 1 ? iov.iov_base : NULL;
-	return mr->host != NULL;
+	return true;
 }
 
 static int map_contiguous(struct rdma_dev *dev, const struct rdma_place *place,

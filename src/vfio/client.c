@@ -120,7 +120,9 @@ static int serve_buffered(struct vfio_server *server, unsigned *budget)
 		}
 		if (*budget == 0 || transport_queued(transport) >= VFIO_OUTPUT_MAX)
 			return 1;
-		(*budget)--;
+		unsigned cost = message_cost(&message);
+
+		*budget -= cost < *budget ? cost : *budget;
 		int error = message_dispatch(server, &message);
 
 		transport_finish(transport, &message);
@@ -252,7 +254,8 @@ void client_init(struct vfio_server *server)
 	server->patience = (struct vfio_patience){.handshake = 10 * NS_PER_S,
 	                                          .partial = 5 * NS_PER_S,
 	                                          .output = 5 * NS_PER_S,
-	                                          .dma = 1 * NS_PER_S};
+	                                          .dma = 1 * NS_PER_S,
+	                                          .dma_turn = 3 * NS_PER_S};
 	server->client.ready = on_ready;
 	server->resume.run = on_resume;
 	server->handshake_timer.expired = on_handshake_timer;

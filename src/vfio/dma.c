@@ -10,10 +10,13 @@
  * guest_mem.h says so), and so are changes of eventfds, which every guest makes while its first
  * interrupts arrive. Anything that takes memory or state away ends the wait at once: the access
  * fails with -EIO, the request stays where it is, and the loop executes it when the device's work
- * has returned.
+ * has returned. So does a client that does not take its replies.
  *
  * A reply that comes after its request was given up is recognised by its id, and dropped. After one
  * that ran out of time nothing is asked any more until the client has answered it.
+ *
+ * One turn of the loop may ask many times. Slow answers, each of them in time, are not to keep the
+ * rest of the program waiting: all that one turn waits is vfio_patience.dma_turn at most.
  *
  * A client is only asked for ranges that it declared as reachable by messages, so one that cannot
  * answer (cloud-hypervisor, SPDK: they pass files only) never gets such a message.
@@ -37,6 +40,7 @@ COUNTER(vfio_dma_writes, "DMA_WRITE messages sent");
 COUNTER(vfio_dma_refused, "DMA messages that the client answered with an error");
 COUNTER(vfio_dma_aborted, "DMA messages given up because the client asked for something first");
 COUNTER(vfio_dma_timeouts, "DMA messages that the client did not answer in time");
+COUNTER(vfio_dma_turn_used, "accesses refused because their turn has waited long enough");
 COUNTER(vfio_dma_late, "replies to DMA messages that had been given up");
 COUNTER(vfio_dma_malformed, "replies to DMA messages that do not fit their request");
 COUNTER(vfio_dma_shifted, "clients that misplace the data of DMA messages; not asked again");
@@ -121,16 +125,17 @@ int dma_take_reply(struct vfio_server *server, const struct message *message)
 
 /* ---- one message and its reply ---- */
 
-/* Whether something is next in the stream that cannot be served inside the device's work. */
+/* Whether something is next in the stream that cannot be served inside the device's work, or
+ * nothing can be as its replies would pile up. */
 static bool must_return(struct transport *transport, struct message *message, int *found)
 {
 	*found = transport_peek(transport, message);
-	return transport->error || *found < 0 || (*found > 0 && !message_nestable(message));
+	return transport->error || transport_queued(transport) >= VFIO_OUTPUT_MAX || *found < 0 || (*found > 0 && !message_nestable(message));
 }
 
 /* Serves what has arrived until the reply is among it. Returns 0, and dma->waiting tells whether
- * it was, or -ECANCELED when something comes first that cannot wait. */
-static int serve_nested(struct vfio_server *server)
+ * it was, -ECANCELED when something comes first that cannot wait, or -ETIMEDOUT. */
+static int serve_nested(struct vfio_server *server, uint64_t deadline_ns)
 {
 	struct transport *transport = &server->transport;
 	struct message message;
@@ -146,6 +151,8 @@ static int serve_nested(struct vfio_server *server)
 		transport_finish(transport, &message);
 		if (error && !transport->error)
 			transport->error = error;
+		if (server->dma.waiting && clock_now() >= deadline_ns)
+			return -ETIMEDOUT; /* what comes first has no end */
 	}
 	return transport->error ? -ECANCELED : 0;
 }
@@ -156,10 +163,12 @@ static int await_reply(struct vfio_server *server, uint64_t deadline_ns)
 	struct transport *transport = &server->transport;
 
 	for (;;) {
-		int error = serve_nested(server);
+		int error = serve_nested(server, deadline_ns);
 
 		if (error || !server->dma.waiting)
 			return error;
+		if (clock_now() >= deadline_ns) /* bytes come, and no message */
+			return -ETIMEDOUT;
 		error = transport->io->wait(transport, transport_queued(transport) > 0,
 		                            deadline_ns);
 		if (error == -ETIMEDOUT)
@@ -203,6 +212,21 @@ static void send_request(struct vfio_server *server, const struct dma_request *r
 	transport_send(&server->transport, iov, write ? 3 : 2);
 }
 
+/* await_reply() within what the turn has left. */
+static int await_within_turn(struct vfio_server *server, uint64_t deadline_ns)
+{
+	struct dma *dma = &server->dma;
+	uint64_t begin = clock_now();
+
+	if (deadline_ns > begin && deadline_ns - begin > dma->left_ns)
+		deadline_ns = begin + dma->left_ns;
+	int error = await_reply(server, deadline_ns);
+	uint64_t spent = clock_now() - begin;
+
+	dma->left_ns -= spent < dma->left_ns ? spent : dma->left_ns;
+	return error;
+}
+
 /* Sends one message and takes its reply. Returns 0 or -EIO. */
 static int exchange(struct vfio_server *server, enum guest_access access, uint64_t addr, void *buf,
                     uint32_t count, uint64_t deadline_ns)
@@ -211,6 +235,14 @@ static int exchange(struct vfio_server *server, enum guest_access access, uint64
 	struct message next;
 	int found;
 
+	if (dma->turn != loop_now(server->loop)) {
+		dma->turn = loop_now(server->loop);
+		dma->left_ns = server->patience.dma_turn;
+	}
+	if (dma->left_ns == 0) {
+		counter_inc(&vfio_dma_turn_used);
+		return -EIO;
+	}
 	if (dma->unresponsive || dma->late_count == VFIO_DMA_LATE_MAX) {
 		counter_inc(&vfio_dma_unanswered);
 		return -EIO;
@@ -227,7 +259,7 @@ static int exchange(struct vfio_server *server, enum guest_access access, uint64
 	                                    .buf = buf};
 	dma->waiting = true;
 	send_request(server, &dma->current);
-	int error = await_reply(server, deadline_ns);
+	int error = await_within_turn(server, deadline_ns);
 
 	if (error)
 		give_up(server, error);

@@ -105,6 +105,21 @@ bool message_nestable(const struct message *message)
 	return access.region != VFIO_USER_CONFIG;
 }
 
+/* A register read takes as long as the region is asked to be read. */
+unsigned message_cost(const struct message *message)
+{
+	struct vfio_user_region_access access;
+	uint32_t size = message->body_size;
+
+	if (message->header.command == VFIO_USER_REGION_READ &&
+	    message->body_size >= sizeof(access)) {
+		memcpy(&access, message->body, sizeof(access));
+		if (access.count <= VFIO_USER_MAX_TRANSFER) /* else it will be refused */
+			size = access.count;
+	}
+	return 1 + size / VFIO_MESSAGE_LARGE;
+}
+
 /* ---- answers ---- */
 
 static void send_reply(struct vfio_server *server, const struct message *message, uint32_t flags,

@@ -12,8 +12,11 @@
 #include "vfio/transport.h"
 #include "vfio/vfio.h"
 
-/* Messages served in one go before other sources and work get their turn. */
+/* Messages served in one go before other sources and work get their turn; a large one counts as
+ * several, see message_cost(). */
 #define VFIO_MESSAGE_BUDGET 256
+/* Bytes to read or write that count as one message more. */
+#define VFIO_MESSAGE_LARGE  4096u
 /* Replies that may wait for a client that does not read; then its requests wait too. */
 #define VFIO_OUTPUT_MAX     1048576
 /* Data in one DMA message: larger replies can be cut short by QEMU (spec vfio-user 2). */
@@ -33,6 +36,7 @@ struct vfio_patience {
 	uint64_t partial;   /* to finish a message that it began */
 	uint64_t output;    /* to take replies that wait */
 	uint64_t dma;       /* to answer a DMA message */
+	uint64_t dma_turn;  /* to answer all of those of one turn of the loop */
 };
 
 /* What the client said about itself in VERSION. */
@@ -52,6 +56,8 @@ struct dma_request {
 
 /* DMA by messages to the client. */
 struct dma {
+	uint64_t turn;    /* loop_now() of the last turn that asked */
+	uint64_t left_ns; /* of vfio_patience.dma_turn in that turn */
 	uint16_t next_id;
 	bool waiting; /* for the reply to CURRENT */
 	int result;   /* of CURRENT, when WAITING has become false */
@@ -127,6 +133,9 @@ int message_dispatch(struct vfio_server *server, struct message *message);
 
 /* Answers a message whose size is impossible. The connection must be closed then. */
 void message_reject_size(struct vfio_server *server, const struct message *message);
+
+/* What MESSAGE takes of VFIO_MESSAGE_BUDGET. */
+unsigned message_cost(const struct message *message);
 
 /* Whether MESSAGE may be executed while the device waits for a DMA message. */
 bool message_nestable(const struct message *message);

@@ -35,7 +35,7 @@ static void node_start(struct mesh *mesh, unsigned index)
 	struct node *node = &mesh->node[index];
 	char backend[60], mac[18];
 	const char *const args[] = {"--backend", backend, NULL};
-	struct server_options options = {.args = args, .mac = mac};
+	struct server_options options = {.profile = "generic-100g", .args = args, .mac = mac};
 	const struct rdma_cq_config cq = {.log2 = 10, .page = PAGE};
 	const struct rdma_mr_config mr = {
 	        .pd = PD, .flags = MRF_ALL, .size = SIZE, .scattered = true};
@@ -372,6 +372,38 @@ static void test_standstill(void **state)
 	destroy_pair(&pair);
 }
 
+/* Wherever a guest says that a checksum is, at the tag that the other's card takes off, too. */
+static void test_checksum_anywhere(void **state)
+{
+	enum { FRAME = 64, RX_MODE_EVERYTHING = 0x1f, TAG = 4 };
+	struct mesh *mesh = *state;
+	struct nic *from = mesh->node[1].nic, *to = mesh->node[0].nic;
+	struct nic_frame *got = malloc(sizeof(*got));
+	uint8_t frame[FRAME] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+	uint32_t filter;
+
+	assert_non_null(got);
+	nic_ok(to, nic_rx_mode(to, RX_MODE_EVERYTHING));
+	nic_ok(to, nic_filter_vlan(to, 0, &filter));
+	memcpy(frame + 6, from->mac, sizeof(from->mac));
+	for (unsigned tagged = 0; tagged < 2; tagged++)
+		for (unsigned at = 0; at < 100; at++) {
+			struct nic_packet packet = {.frame = frame,
+			                            .size = FRAME,
+			                            .csum = true,
+			                            .csum_start = (uint16_t)(14 + at % 10),
+			                            .csum_offset = (uint16_t)(at / 10)};
+
+			frame[12] = tagged ? 0x81 : 0x88;
+			nic_ok(from, nic_send(from, 0, &packet));
+			nic_ok(to, nic_recv(to, got));
+			assert_int_equal(got->status, 0);
+			assert_int_equal(got->size, tagged ? FRAME - TAG : FRAME);
+			assert_memory_equal(got->data, frame, 12);
+		}
+	free(got);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -379,6 +411,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        TEST(test_everybody),     TEST(test_counter),        TEST(test_atomic_history),
 	        TEST(test_worker_killed), TEST(test_manager_killed), TEST(test_standstill),
+	        TEST(test_checksum_anywhere),
 	};
 
 	return cmocka_run_group_tests_name("driver/mesh", tests, NULL, NULL);

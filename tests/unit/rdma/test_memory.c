@@ -537,6 +537,34 @@ static void remembered_pages(void **state)
 	scene_free(&s);
 }
 
+/* That memory may be read says nothing about writing it, in whatever order both are tried. */
+static void read_only_memory(void **state)
+{
+	struct scene s = scene_new();
+	struct test_mr mrs[] = {mr_new(s.nic, PD, 0x90000, 4096, ALL),
+	                        mr_scattered(s.nic, PD, 0x7123, 2 * 4096, ALL)};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(mrs); i++) {
+		struct test_mr *mr = &mrs[i];
+		struct rdma_wr wr = wr_rdma(RDMA_READ, sge_of(&s.mr, 0, 8), mr->va, mr->key);
+
+		s.nic->generation++;
+		s.nic->read_only = mr->page_dma ? mr->page_dma[0] : mr->dma;
+		s.nic->read_only_end = s.nic->read_only + 4096;
+		for (int round = 0; round < 3; round++) {
+			assert_false(can_write(&s, mr->va, mr->key));
+			qp_post_send(s.a, &wr);
+			qp_expect_send(s.a, RDMA_OK);
+		}
+		s.nic->read_only_end = 0;
+		s.nic->generation++;
+		assert_true(can_write(&s, mr->va, mr->key));
+	}
+	mr_free(&mrs[1]);
+	scene_free(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -546,6 +574,7 @@ int main(void)
 	        cmocka_unit_test(window_type1),      cmocka_unit_test(window_type2),
 	        cmocka_unit_test(window_rules),      cmocka_unit_test(window_without_region),
 	        cmocka_unit_test(split_words),       cmocka_unit_test(remembered_pages),
+	        cmocka_unit_test(read_only_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,8 +21,10 @@ static bool overlaps(uint64_t addr, size_t size, uint64_t start, uint64_t end)
 	return start < end && addr < end && addr + size > start;
 }
 
-static int check_dma(struct nic *nic, uint64_t addr, size_t size)
+static int check_dma(struct nic *nic, uint64_t addr, size_t size, enum rdma_mem_access access)
 {
+	if (access == RDMA_MEM_WRITE && overlaps(addr, size, nic->read_only, nic->read_only_end))
+		return -EACCES;
 	if (addr < DMA_BASE || size > nic->mem_size || addr - DMA_BASE > nic->mem_size - size)
 		return -EFAULT;
 	return overlaps(addr, size, nic->hole, nic->hole_end) ? -EFAULT : 0;
@@ -33,9 +35,8 @@ static int mem_map(void *owner, uint64_t addr, size_t size, enum rdma_mem_access
 {
 	struct nic *nic = owner;
 	unsigned count = 0;
-	int error = check_dma(nic, addr, size);
+	int error = check_dma(nic, addr, size, access);
 
-	(void)access;
 	nic->maps++;
 	if (error)
 		return error;
@@ -62,7 +63,7 @@ static uint64_t mem_generation(void *owner)
 static int mem_read(void *owner, uint64_t addr, void *dst, size_t size)
 {
 	struct nic *nic = owner;
-	int error = check_dma(nic, addr, size);
+	int error = check_dma(nic, addr, size, RDMA_MEM_READ);
 
 	nic->copies++;
 	if (!error)
@@ -73,7 +74,7 @@ static int mem_read(void *owner, uint64_t addr, void *dst, size_t size)
 static int mem_write(void *owner, uint64_t addr, const void *src, size_t size)
 {
 	struct nic *nic = owner;
-	int error = check_dma(nic, addr, size);
+	int error = check_dma(nic, addr, size, RDMA_MEM_WRITE);
 
 	nic->copies++;
 	if (!error)

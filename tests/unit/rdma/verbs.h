@@ -26,6 +26,7 @@ struct nic {
 	size_t piece;                      /* longest host piece that a translation gives, 0: any */
 	uint64_t copy_only, copy_only_end; /* DMA range that cannot be mapped */
 	uint64_t hole, hole_end;           /* DMA range that is refused */
+	uint64_t read_only, read_only_end; /* DMA range that may only be read */
 	uint64_t generation;               /* of translations; 0: none may be kept */
 	uint64_t maps, copies;             /* calls of mem_map(), mem_read() and mem_write() */
 	uint32_t next_mr, next_qpn, next_ah;

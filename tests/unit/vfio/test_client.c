@@ -541,6 +541,28 @@ static void serves_a_flood_within_its_budget(void **state)
 	assert_true(turns > 1);
 }
 
+/* Whether or not they are answered, large reads take their time. */
+static void serves_large_reads_one_at_a_time(void **state)
+{
+	static uint8_t bytes[16 * 32];
+	struct rig *rig = *state;
+	struct vfio_user_region_access access = {.region = 2, .count = VFIO_USER_MAX_TRANSFER};
+	size_t size = 0;
+
+	rig_pair(rig, NULL);
+	rig_version(rig);
+	while (size < sizeof(bytes))
+		size += rig_build(rig, bytes + size, VFIO_USER_REGION_READ, VFIO_USER_NO_REPLY,
+		                  &access, sizeof(access));
+	rig_send_raw(rig, bytes, size, NULL, 0);
+	for (unsigned done = 0; done < 16 * (VFIO_USER_MAX_TRANSFER / 8);) {
+		assert_int_equal(loop_turn(rig->loop, 0), 0);
+		/* once for the socket, and once for what was left over */
+		assert_in_range(rig->access_count - done, 1, 2 * (VFIO_USER_MAX_TRANSFER / 8));
+		done = rig->access_count;
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -562,6 +584,7 @@ int main(void)
 	        TEST(waits_for_a_client_that_does_not_read),
 	        TEST(gives_up_on_a_client_that_never_reads),
 	        TEST(serves_a_flood_within_its_budget),
+	        TEST(serves_large_reads_one_at_a_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,7 @@
  * The device's work asks for memory and would wait for the client, which is this same thread. So
  * the place where the server waits is replaced: there the client gets its turn.
  */
+#include "base/bytes.h"
 #include "client.h"
 
 #include <errno.h>
@@ -19,6 +20,7 @@
 
 #define BASE UINT64_C(0x80000000)
 #define SIZE UINT64_C(0x100000)
+#define MS   UINT64_C(1000000)
 
 static struct rig *rig;
 static struct guest_mem *mem;
@@ -583,9 +585,93 @@ static void waits_no_longer_than_it_should(void **state)
 
 	(void)state;
 	io.wait = transport_socket_io.wait;
-	rig->server->patience.dma = 10 * UINT64_C(1000000);
+	rig->server->patience.dma = 10 * MS;
 	EXPECT_COUNT("vfio_dma_timeouts",
 	             assert_int_equal(guest_mem_read(mem, BASE, &byte, 1), -EIO));
+}
+
+/* Never answers, and never stops asking. */
+static void client_posts(void)
+{
+	rig_post(rig, 2, 0, 1, 8);
+}
+
+static void client_trickles(void)
+{
+	static const struct vfio_user_header large = {.command = VFIO_USER_REGION_WRITE,
+	                                              .size = VFIO_USER_MAX_TRANSFER};
+	static unsigned sent;
+
+	if (sent < sizeof(large))
+		rig_send_raw(rig, (const uint8_t *)&large + sent, 1, NULL, 0);
+	else
+		rig_send_raw(rig, "", 1, NULL, 0);
+	sent++;
+}
+
+static void waits_no_longer_for_who_asks_on(void **state)
+{
+	static void (*const endless[])(void) = {client_posts, client_trickles};
+	uint8_t byte;
+
+	(void)state;
+	rig->server->patience.dma = 10 * MS;
+	for (size_t i = 0; i < ARRAY_SIZE(endless); i++) {
+		rig->server->dma = (struct dma){0};
+		client = endless[i];
+		EXPECT_COUNT("vfio_dma_timeouts",
+		             assert_int_equal(guest_mem_read(mem, BASE, &byte, 1), -EIO));
+	}
+}
+
+static void client_slow(void)
+{
+	usleep(3000);
+	client_good();
+}
+
+/* Row 34: answers that come late, but in time, do not add up without end. */
+static void waits_no_longer_in_a_turn(void **state)
+{
+	unsigned good = 0;
+	uint8_t byte;
+
+	(void)state;
+	client = client_slow;
+	rig->server->patience.dma_turn = 10 * MS;
+	EXPECT_COUNT("vfio_dma_turn_used",
+	             while (guest_mem_read(mem, BASE, &byte, 1) == 0) good++);
+	assert_in_range(good, 1, 4);
+	assert_int_equal(guest_mem_read(mem, BASE, &byte, 1), -EIO);
+	loop_turn(rig->loop, 0);
+	assert_int_equal(guest_mem_read(mem, BASE, &byte, 1), 0);
+}
+
+/* Takes none of the replies to what it asks. */
+static void client_hoards(void)
+{
+	const struct vfio_user_region_access access = {.region = 2,
+	                                               .count = VFIO_USER_MAX_TRANSFER};
+
+	rig_send(rig, VFIO_USER_REGION_READ, 0, &access, sizeof(access));
+}
+
+static void does_not_wait_while_replies_pile_up(void **state)
+{
+	size_t most = VFIO_OUTPUT_MAX + VFIO_USER_MAX_TRANSFER + 4096;
+	uint8_t byte;
+
+	(void)state;
+	client = client_hoards;
+	EXPECT_COUNT("vfio_dma_aborted",
+	             assert_int_equal(guest_mem_read(mem, BASE, &byte, 1), -EIO));
+	assert_in_range(transport_queued(&rig->server->transport), VFIO_OUTPUT_MAX, most);
+	/* nor does it ask again before they are gone */
+	unsigned before = waits;
+
+	EXPECT_COUNT("vfio_dma_aborted",
+	             assert_int_equal(guest_mem_read(mem, BASE, &byte, 1), -EIO));
+	assert_int_equal(waits, before);
 }
 
 static void on_write_reads(struct rig *self)
@@ -678,6 +764,9 @@ int main(void)
 	        TEST(ignores_answers_to_nothing),
 	        TEST(does_not_wait_for_a_dead_client_twice),
 	        TEST(waits_no_longer_than_it_should),
+	        TEST(waits_no_longer_for_who_asks_on),
+	        TEST(waits_no_longer_in_a_turn),
+	        TEST(does_not_wait_while_replies_pile_up),
 	        TEST(refuses_to_wait_in_a_register_function),
 	        TEST(never_believes_a_client_that_misplaces_data),
 	};
