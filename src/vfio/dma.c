@@ -130,7 +130,8 @@ int dma_take_reply(struct vfio_server *server, const struct message *message)
 static bool must_return(struct transport *transport, struct message *message, int *found)
 {
 	*found = transport_peek(transport, message);
-	return transport->error || transport_queued(transport) >= VFIO_OUTPUT_MAX || *found < 0 || (*found > 0 && !message_nestable(message));
+	return transport->error || transport_queued(transport) >= VFIO_OUTPUT_MAX || *found < 0 ||
+	       (*found > 0 && !message_nestable(message));
 }
 
 /* Serves what has arrived until the reply is among it. Returns 0, and dma->waiting tells whether

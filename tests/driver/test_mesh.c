@@ -409,8 +409,8 @@ static void test_checksum_anywhere(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        TEST(test_everybody),     TEST(test_counter),        TEST(test_atomic_history),
-	        TEST(test_worker_killed), TEST(test_manager_killed), TEST(test_standstill),
+	        TEST(test_everybody),         TEST(test_counter),        TEST(test_atomic_history),
+	        TEST(test_worker_killed),     TEST(test_manager_killed), TEST(test_standstill),
 	        TEST(test_checksum_anywhere),
 	};
 

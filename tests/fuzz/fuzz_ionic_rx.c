@@ -111,7 +111,10 @@ static void op_tcp(struct input *input)
 	struct net_frame frame = {
 	        .csum_partial = true, .csum_start = (uint16_t)l4, .csum_offset = 16};
 
-	if (mss) {
+	if (kind & 4) { /* a checksum that has nothing to do with TCP, in a tag for example */
+		frame.csum_start = (uint16_t)(NET_ETH_HEADER + (kind >> 3 & 0xf));
+		frame.csum_offset = (uint16_t)(mss & 0xf);
+	} else if (mss) {
 		frame.gso = ipv6 ? NET_GSO_TCPV6 : NET_GSO_TCPV4;
 		frame.gso_size = (uint16_t)mss;
 		frame.hdr_size = (uint16_t)(l4 + 20);

@@ -639,8 +639,7 @@ static void waits_no_longer_in_a_turn(void **state)
 	(void)state;
 	client = client_slow;
 	rig->server->patience.dma_turn = 10 * MS;
-	EXPECT_COUNT("vfio_dma_turn_used",
-	             while (guest_mem_read(mem, BASE, &byte, 1) == 0) good++);
+	EXPECT_COUNT("vfio_dma_turn_used", while (guest_mem_read(mem, BASE, &byte, 1) == 0) good++);
 	assert_in_range(good, 1, 4);
 	assert_int_equal(guest_mem_read(mem, BASE, &byte, 1), -EIO);
 	loop_turn(rig->loop, 0);
