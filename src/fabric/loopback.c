@@ -106,12 +106,12 @@ static void land_and_digest(void *arg, void *dst, const void *src, size_t size, 
 	if (pattern)
 		pattern(arg, dst, src, size, offset);
 	else
-		memcpy(dst, src, size);
+		memmove(dst, src, size); /* a guest may name the same memory on both sides */
 	if (!md5)
 		return;
 	if (offset == 0)
 		md5_init(md5);
-	md5_update(md5, pattern ? dst : src, size);
+	md5_update(md5, dst, size);
 }
 
 static void log_digest(struct local_net *net, struct rdma_msg *msg)

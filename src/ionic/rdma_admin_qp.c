@@ -62,7 +62,7 @@ static void wq_free(struct ionic_wq *wq)
 	if (!wq->cq)
 		return;
 	LIST_REMOVE(wq, user);
-	ionic_ring_free(&wq->ring);
+	ionic_ring_free(wq->qp->rdma, &wq->ring);
 }
 
 void ionic_qp_free(struct ionic_qp *qp)

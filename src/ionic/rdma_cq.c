@@ -77,7 +77,7 @@ void ionic_cq_free(struct ionic_cq *cq)
 	ionic_eq_forget(&cq->events);
 	TAILQ_REMOVE(&rdma->all_cqs, cq, link);
 	rdma->cqs[cq->id] = NULL;
-	ionic_ring_free(&cq->ring);
+	ionic_ring_free(rdma, &cq->ring);
 	free(cq);
 }
 

@@ -41,6 +41,9 @@
 /* ... and of all regions together: 64 GiB of memory in pages of 4 KiB. */
 #define IONIC_RDMA_ALL_PAGES (1u << 24)
 
+/* Page table entries of all rings together: 16 GiB of rings in pages of 4 KiB. */
+#define IONIC_RDMA_RING_PAGES (1u << 22)
+
 struct ionic_rdma;
 
 /* ---- guest memory and rings ---- */
@@ -60,6 +63,7 @@ int ionic_rdma_store32(struct ionic_rdma *rdma, uint64_t addr, be32 value);
 struct ionic_ring {
 	uint64_t base;
 	uint64_t *pages; /* their addresses; NULL: contiguous */
+	uint32_t page_count;
 	uint8_t page_shift, depth_log2, stride_log2;
 };
 
@@ -69,11 +73,11 @@ struct ionic_ring_config {
 	uint8_t depth_log2, stride_log2, page_shift;
 };
 
-/* Copies the page table. Returns 0, -EINVAL for a ring that cannot be, -ENOMEM, or an errno of
- * guest_mem when the table cannot be read. */
+/* Copies the page table. Returns 0, -EINVAL for a ring that cannot be, -ENOSPC when all rings have
+ * too many pages, -ENOMEM, or an errno of guest_mem when the table cannot be read. */
 int ionic_ring_init(struct ionic_rdma *rdma, struct ionic_ring *ring,
                     const struct ionic_ring_config *config);
-void ionic_ring_free(struct ionic_ring *ring); /* idempotent */
+void ionic_ring_free(struct ionic_rdma *rdma, struct ionic_ring *ring); /* idempotent */
 
 static inline uint32_t ionic_ring_mask(const struct ionic_ring *ring)
 {
@@ -267,6 +271,7 @@ struct ionic_rdma {
 	struct ionic_cq **cqs; /* by id */
 	TAILQ_HEAD(ionic_cq_list, ionic_cq) all_cqs;
 	TAILQ_HEAD(ionic_qp_list, ionic_qp) all_qps;
+	uint32_t ring_pages;  /* of all rings */
 	uint32_t eqs_pending; /* bit n: EQ n has something to write */
 	bool eqs_deferred;    /* ... and one of them waits for the driver */
 	unsigned in_memory;   /* accesses of guest memory that have not returned */

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+COUNTER(ionic_rdma_ring_pages_used, "rings refused because all rings have too many pages");
 COUNTER(ionic_rdma_reset_in_access, "resets of the RDMA function while it accessed guest memory");
 
 /* ---- guest memory ---- */
@@ -98,9 +99,15 @@ static int read_pages(struct ionic_rdma *rdma, struct ionic_ring *ring, uint64_t
 {
 	int rc;
 
+	if (count > IONIC_RDMA_RING_PAGES - rdma->ring_pages) {
+		counter_inc(&ionic_rdma_ring_pages_used);
+		return -ENOSPC;
+	}
 	ring->pages = calloc(count, sizeof(*ring->pages));
 	if (!ring->pages)
 		return -ENOMEM;
+	ring->page_count = count;
+	rdma->ring_pages += count;
 	rc = ionic_rdma_read(rdma, table, ring->pages, count * sizeof(*ring->pages));
 	for (uint32_t i = 0; rc == 0 && i < count; i++) {
 		ring->pages[i] = le64toh(ring->pages[i]);
@@ -108,7 +115,7 @@ static int read_pages(struct ionic_rdma *rdma, struct ionic_ring *ring, uint64_t
 			rc = -EINVAL;
 	}
 	if (rc < 0)
-		ionic_ring_free(ring);
+		ionic_ring_free(rdma, ring);
 	return rc;
 }
 
@@ -140,8 +147,10 @@ int ionic_ring_init(struct ionic_rdma *rdma, struct ionic_ring *ring,
 	return read_pages(rdma, ring, config->dma_addr, (uint32_t)count);
 }
 
-void ionic_ring_free(struct ionic_ring *ring)
+void ionic_ring_free(struct ionic_rdma *rdma, struct ionic_ring *ring)
 {
 	free(ring->pages);
+	rdma->ring_pages -= ring->page_count;
 	ring->pages = NULL;
+	ring->page_count = 0;
 }

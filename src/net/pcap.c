@@ -197,7 +197,8 @@ int net_pcap_open(struct loop *loop, const char *path, struct net_pcap **result)
 	pcap->loop = loop;
 	pcap->timer = (struct loop_timer){.expired = flush_expired};
 	pcap->used = 0;
-	pcap->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	/* The server waits for nobody: who reads a pipe has to keep up. */
+	pcap->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_CLOEXEC, 0600);
 	if (pcap->fd < 0) {
 		int error = -errno;
 

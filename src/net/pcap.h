@@ -11,7 +11,8 @@
 struct net_frame;
 struct net_pcap;
 
-/* Makes PATH, or empties it, and begins a capture. Returns 0 or a negative errno. */
+/* Makes PATH, or empties it, and begins a capture. Returns 0 or a negative errno, -ENXIO for a pipe
+ * that nobody reads. */
 int net_pcap_open(struct loop *loop, const char *path, struct net_pcap **pcap);
 
 /* Writes what is left, and ends. Accepts NULL. */

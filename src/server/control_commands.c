@@ -162,7 +162,12 @@ static struct json_object *run_capture(struct server *server, const char *text,
                                        struct json_object *answer)
 {
 	char problem[160];
-	int failed = text ? server_capture(server, strcmp(text, "off") ? text : NULL) : 0;
+	bool begins = text && strcmp(text, "off") != 0;
+
+	if (begins && server->pcap)
+		return control_refuse("capture: one is under way",
+		                      "end it first, with the file \"off\"");
+	int failed = text ? server_capture(server, begins ? text : NULL) : 0;
 
 	if (failed) {
 		snprintf(problem, sizeof(problem), "capture: %.100s cannot be written (%s)", text,

@@ -147,7 +147,8 @@ static void man_control(void)
 static void man_rest(void)
 {
 	heading("STATS FILE");
-	paragraph("Sections Instance, Device, LIF Statistics, Port Statistics and Counters, each "
+	paragraph("Sections Instance, Device, LIF Statistics, Port Statistics, RDMA, Per-QP and "
+	          "Counters, each "
 	          "begun "
 	          "by its name in brackets on a line, hold one \"name : value\" a line.");
 	heading("SIGNALS");

@@ -4,14 +4,17 @@
  * the program before it has done anything.
  *
  * Accepted are --name VALUE, --name=VALUE, -n VALUE, -nVALUE and grouped letters without values.
- * A value that begins with - must be joined to its option, so that a forgotten value is noticed.
+ * A value that begins with - must be joined to its option, so that a forgotten value is noticed,
+ * but a number, which is no option.
  */
 #include "server/options.h"
 
 #include <assert.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/bytes.h"
 #include "base/log.h"
@@ -237,6 +240,12 @@ static int refuse_name(struct cursor *cursor, const char *name, size_t len)
 	                 near ? "? (--help shows all)" : "");
 }
 
+/* Whether WORD may stand for a forgotten value's successor. */
+static bool looks_like_option(const char *word)
+{
+	return word[0] == '-' && !(word[1] >= '0' && word[1] <= '9');
+}
+
 /* Takes the option SPEC with its value, which is JOINED to it, or the next word. */
 static int take_option(struct cursor *cursor, const struct option_spec *spec, const char *joined)
 {
@@ -248,7 +257,7 @@ static int take_option(struct cursor *cursor, const struct option_spec *spec, co
 		                 "--%s=%.100s: the option takes no value; remove it", spec->name,
 		                 joined);
 	if (!joined && option_takes_value(spec)) {
-		if (cursor->next == cursor->argc || cursor->argv[cursor->next][0] == '-')
+		if (cursor->next == cursor->argc || looks_like_option(cursor->argv[cursor->next]))
 			return error_set(cursor->error, -EINVAL,
 			                 "--%s: the value is missing; give --%s %s", spec->name,
 			                 spec->name, spec->placeholder);
@@ -315,6 +324,58 @@ static bool prints_and_exits(const struct options *options)
 	return options->print_profile || options->print_limits;
 }
 
+/* The folder of PATH, as PATH names it. */
+static void folder_of(const char *path, char folder[PATH_MAX])
+{
+	const char *slash = strrchr(path, '/');
+	int len = slash ? (int)(slash - path) + 1 : 1;
+
+	snprintf(folder, PATH_MAX, "%.*s", len, slash ? path : ".");
+}
+
+static bool same_inode(const char *a, const char *b)
+{
+	struct stat of_a, of_b;
+
+	return stat(a, &of_a) == 0 && stat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev &&
+	       of_a.st_ino == of_b.st_ino;
+}
+
+/* Whether two paths lead to one file, which need not be there yet. */
+static bool same_place(const char *a, const char *b)
+{
+	const char *slash_a = strrchr(a, '/'), *slash_b = strrchr(b, '/');
+	char folder_a[PATH_MAX], folder_b[PATH_MAX];
+
+	if (same_inode(a, b))
+		return true;
+	if (strcmp(slash_a ? slash_a + 1 : a, slash_b ? slash_b + 1 : b) != 0)
+		return false;
+	folder_of(a, folder_a);
+	folder_of(b, folder_b);
+	return same_inode(folder_a, folder_b);
+}
+
+/* Each file that the program makes has a place of its own: the later one would end the other. */
+static int check_places(const struct options *options, struct error_text *error)
+{
+	const struct {
+		const char *name, *path;
+	} made[] = {{"socket", options->socket_path},
+	            {"control", options->control_path},
+	            {"stats-file", options->stats_file},
+	            {"log-file", options->log_file},
+	            {"pcap", options->pcap_file}};
+
+	for (size_t i = 1; i < ARRAY_SIZE(made); i++)
+		for (size_t j = 0; j < i; j++)
+			if (made[i].path && made[j].path && same_place(made[i].path, made[j].path))
+				return error_set(error, -EINVAL,
+				                 "--%s %.300s: is the --%s path too; give another",
+				                 made[i].name, made[i].path, made[j].name);
+	return 0;
+}
+
 /* What options ask of each other. */
 static int check_together(const struct options *options, uint64_t mode_given,
                           struct error_text *error)
@@ -348,12 +409,7 @@ static int check_together(const struct options *options, uint64_t mode_given,
 		return error_set(error, -EINVAL,
 		                 "--socket: missing; give --socket PATH (or --fd N) for QEMU to "
 		                 "connect to (see --help)");
-	if (options->control_path && options->socket_path &&
-	    strcmp(options->control_path, options->socket_path) == 0)
-		return error_set(error, -EINVAL,
-		                 "--control %s: is the --socket path too; give another",
-		                 options->control_path);
-	return 0;
+	return check_places(options, error);
 }
 
 static void apply_verbose(struct options *options)

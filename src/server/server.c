@@ -7,7 +7,8 @@
  * server_start() makes the parts from the inside out, in the order of a table: what can fail
  * because of what the user asked for comes first, the socket that a client sees comes last. Each
  * part has its undoing beside it; a start that fails, and the end of the server, undo what was
- * made, in reverse. So whatever goes wrong, nothing is left behind.
+ * made, in reverse. So whatever goes wrong, nothing is left behind, and a capture that was there
+ * before is still there.
  *
  * Signals arrive through a descriptor like everything else: SIGTERM and SIGINT end the loop after
  * the turn that is running (every callback is bounded, so that is soon), SIGHUP opens the log file
@@ -23,6 +24,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <net/if.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -418,6 +420,11 @@ static int open_tap(struct server *server, struct error_text *error)
 	                      &server->tap);
 	if (!failed)
 		return 0;
+	if (failed == -ENODEV && if_nametoindex(name))
+		return error_set(error, failed,
+		                 "--tap %s: is an interface, but no TAP; make one with: sudo ip "
+		                 "tuntap add dev IF mode tap user $USER",
+		                 name);
 	for (size_t i = 0; i < ARRAY_SIZE(reasons); i++)
 		if (reasons[i].error == failed)
 			return error_set(error, failed, "--tap %s: %s", name, reasons[i].text);
@@ -516,7 +523,7 @@ static const struct part {
         {open_signals, close_signals},
         {open_wire, close_wire},
         {open_faults, NULL},
-        {open_capture, close_capture},
+        {NULL, close_capture},
         {open_tap, close_tap},
         {open_fabric, close_fabric},
         {open_vfio, close_vfio},
@@ -524,6 +531,7 @@ static const struct part {
         {open_stats, close_stats},
         {open_control, close_control},
         {open_socket, NULL},
+        {open_capture, NULL}, /* last, as it ends what was in the file */
 };
 
 static void close_parts(struct server *server, size_t count)
@@ -536,7 +544,7 @@ static void close_parts(struct server *server, size_t count)
 static int open_parts(struct server *server, struct error_text *error)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
-		int failed = parts[i].open(server, error);
+		int failed = parts[i].open ? parts[i].open(server, error) : 0;
 
 		if (failed) {
 			close_parts(server, i + 1);

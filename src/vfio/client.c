@@ -8,6 +8,7 @@
  */
 #include <assert.h>
 #include <errno.h>
+#include <malloc.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -100,6 +101,8 @@ void client_close(struct vfio_server *server, const char *reason)
 		server_reset(server, VFIO_RESET_DISCONNECT);
 	guest_mem_clear(&server->mem);
 	take_poison(server); /* what this client's files did is not the next one's fault */
+	if (attached)
+		malloc_trim(0); /* nor is the memory that it had us use */
 	server_next_client(server);
 }
 

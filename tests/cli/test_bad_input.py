@@ -30,6 +30,14 @@ CASES = [
     (["-s", "s", "--pcap-rdma", "maybe"], ["--pcap-rdma", "maybe", "off"]),
     (["-s", "s", "-L", "loud"], ["--log-level", "loud", "debug"]),
     (["-s", "s", "-m", "ff:ff:ff:ff:ff:ff"], ["--mac", "ff:ff:ff:ff:ff:ff", "unicast"]),
+    (["-s", "s", "--busy-poll-us", "-1"], ["--busy-poll-us -1", "0 to"]),
+    (["-s", "s", "--control", "./s"], ["--control ./s", "--socket"]),
+    (["-s", "s", "-S", "s"], ["--stats-file s", "--socket"]),
+    (["-s", "s", "-l", "./s"], ["--log-file", "--socket"]),
+    (["-s", "s", "--control", "c", "-S", "c"], ["--stats-file c", "--control"]),
+    (["-s", "s", "--control", "c", "--pcap", "c"], ["--pcap c", "--control"]),
+    (["-s", "s", "-l", "x", "--pcap", "x"], ["--pcap x", "--log-file"]),
+    (["-s", "s", "-S", "x", "-l", "x"], ["--log-file x", "--stats-file"]),
     (["-s", "s", "--socket-mode", "9"], ["--socket-mode", "9", "octal"]),
     (["-s", "p" * 108], ["--socket", "at most 107"]),
     (["-s", "no/such/folder/s"], ["--socket", "no/such/folder/s", "give a path"]),
@@ -43,7 +51,7 @@ CASES = [
     (["-s", "s", "--nic-profile", "no.ini"], ["--nic-profile", "no.ini"]),
     (["-s", "s", "--nic-profile", "generic"], ["--nic-profile", "generic", "generic-100g"]),
     (["-s", "s", "--tap", "ernic-none"], ["--tap", "ernic-none", "ip tuntap add"]),
-    (["-s", "s", "--tap", "lo"], ["--tap", "lo"]),
+    (["-s", "s", "--tap", "lo"], ["--tap lo", "no TAP", "ip tuntap add"]),
     (["--fd", "9"], ["--fd 9"]),
     (["--print-profile", "--nic-profile", "no.ini"], ["no.ini"]),
     (["--print-profile", "stray"], ["stray"]),
@@ -67,6 +75,14 @@ class BadInput(program.Test):
         self.refuses(["-l", "log", "-s", "no/such/folder/s"], "--socket")
         with open("log", encoding="ascii") as file:
             self.assertEqual(file.readline(), "old\n")
+
+    def test_a_capture_that_was_there_is_kept(self):
+        with open("pcap", "w", encoding="ascii") as file:
+            file.write("old\n")
+        self.refuses(["--pcap", "pcap", "-s", "no/such/folder/s"], "--socket")
+        self.refuses(["--pcap", "pcap", "-s", "s", "--tap", "ernic-none"], "--tap")
+        with open("pcap", encoding="ascii") as file:
+            self.assertEqual(file.read(), "old\n")
 
     def test_profile_errors_name_file_line_and_key(self):
         with open("bad.ini", "w", encoding="ascii") as file:

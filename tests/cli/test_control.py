@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The control socket: every command, every way to get one wrong, and clients that mean no good."""
 
+import os
 import random
 import signal
 import socket
@@ -131,6 +132,10 @@ class ControlSocket(program.Test):
         with program.Control("c") as control:
             self.assertIs(control.do(cmd="capture")["capturing"], False)
             self.assertIs(control.do(cmd="capture", file="f")["capturing"], True)
+            answer = control.do(cmd="capture", file="g")
+            self.assertIs(answer["ok"], False)
+            self.assertIn("off", answer["remedy"])
+            self.assertFalse(os.path.exists("g"))
             self.assertIs(control.do(cmd="capture", file="off")["capturing"], False)
         with open("f", "rb") as file:
             self.assertEqual(file.read(4), b"\x0a\x0d\x0d\x0a")

@@ -191,6 +191,57 @@ static void test_foreign_doorbells(void **state)
 }
 
 /* Indices beyond rings, rings and queues that do not exist: nothing happens. */
+/* However many rings name one page in all entries of their tables: what the server keeps of the
+ * tables has a limit, and is given back. */
+static void test_tables_without_end(void **state)
+{
+	enum { DEPTH = 16, STRIDE = 9, PAGES = 1 << (DEPTH + STRIDE - 12), MOST = 1 << 22 };
+	struct env *env = *state;
+	struct rdma *rdma;
+	struct rdma_cq *cq;
+	const struct rdma_cq_config config = {.log2 = 8, .page = 5};
+	unsigned made[2] = {0, 0};
+
+	nic_ok(env->nic, rdma_open(&rdma, env->nic));
+	nic_ok(env->nic, rdma_cq_create(rdma, &cq, &config));
+	uint64_t table = ram_take(&env->nic->ram, PAGES * sizeof(le64));
+	le64 *entry = ram_at(&env->nic->ram, table);
+
+	for (unsigned i = 0; i < PAGES; i++)
+		entry[i] = le64_make(table);
+	for (unsigned round = 0; round < 2; round++) {
+		for (;;) {
+			union rdma_admin_cmd cmd = {{0}};
+
+			cmd.create_qp.sq = cmd.create_qp.rq =
+			        (struct rdma_ring_desc){.cq_id = le32_make(cq->id),
+			                                .depth_log2 = DEPTH,
+			                                .stride_log2 = STRIDE,
+			                                .page_size_log2 = 12,
+			                                .tbl_index = le32_make(AQ_NO_INDEX),
+			                                .map_count = le32_make(PAGES),
+			                                .dma_addr = le64_make(table)};
+			cmd.create_qp.pd = le32_make(3);
+			cmd.create_qp.id = le32_make(10 + made[round]);
+			cmd.create_qp.dbid = le16_make(5);
+			cmd.create_qp.type = QPT_RC;
+			if (rdma_admin(rdma, AQ_CREATE_QP, &cmd, AQ_CREATE_QP_LEN))
+				break;
+			made[round]++;
+		}
+		for (unsigned i = 0; i < made[round]; i++) {
+			union rdma_admin_cmd cmd = {{0}};
+
+			cmd.destroy.id = le32_make(10 + i);
+			nic_ok(env->nic, rdma_admin(rdma, AQ_DESTROY_QP, &cmd, AQ_DESTROY_LEN));
+		}
+	}
+	assert_in_range(made[0], 1, MOST / PAGES / 2);
+	assert_int_equal(made[1], made[0]);
+	rdma_cq_free(cq);
+	rdma_free(rdma);
+}
+
 static void test_wild_doorbells(void **state)
 {
 	struct env *env = *state;
@@ -292,6 +343,7 @@ int main(void)
 	        ENV_TEST(test_rings_wrap, &bare),
 	        ENV_TEST(test_foreign_doorbells, &bare),
 	        ENV_TEST(test_wild_doorbells, &bare),
+	        ENV_TEST(test_tables_without_end, &bare),
 	        ENV_TEST(test_abuser, &bare),
 	};
 

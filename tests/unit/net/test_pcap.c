@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Captures: a pcapng file whose blocks say which frames went which way, and when. */
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -144,6 +146,18 @@ static void cannot_write(void **state)
 	(void)state;
 	assert_int_equal(loop_create(&loop), 0);
 	assert_int_equal(net_pcap_open(loop, "/nowhere/file", &pcap), -ENOENT);
+	/* nobody waits for the reader of a pipe */
+	assert_int_equal(mkfifo("test_pcap.fifo", 0600), 0);
+	assert_int_equal(net_pcap_open(loop, "test_pcap.fifo", &pcap), -ENXIO);
+	int reader = open("test_pcap.fifo", O_RDONLY | O_NONBLOCK);
+
+	assert_true(reader >= 0);
+	assert_int_equal(net_pcap_open(loop, "test_pcap.fifo", &pcap), 0);
+	for (int i = 0; i < 10000; i++) /* more than a pipe takes */
+		net_pcap_frame(pcap, &frame, true);
+	net_pcap_close(pcap);
+	close(reader);
+	unlink("test_pcap.fifo");
 	if (net_pcap_open(loop, "/dev/full", &pcap) == 0) { /* says so, and ends */
 		net_pcap_frame(pcap, &frame, true);
 		net_pcap_close(pcap);

@@ -537,6 +537,34 @@ static void remembered_pages(void **state)
 	scene_free(&s);
 }
 
+/* What was remembered of one registration is nothing for the next, also when the owner has ceased
+ * to tell whether its map changes. */
+static void remembers_no_former_registration(void **state)
+{
+	struct scene s = scene_new();
+	struct rdma_mr_config config = {.key = 0x60001, .pd = PD, .flags = RDMA_MR_INV};
+	uint64_t old = nic_dma(s.nic, 4096, 4096), new = nic_dma(s.nic, 4096, 4096);
+	struct rdma_wr reg = reg_wr(0x60001, old, 1, 4096);
+	struct rdma_wr inv = {.opcode = RDMA_LOCAL_INV, .inv_key = 0x60001};
+
+	(void)state;
+	assert_int_equal(rdma_mr_create(s.nic->dev, &config), 0);
+	s.nic->generation++;
+	local(&s, s.a, &reg, RDMA_OK);
+	assert_true(can_write(&s, 0x50000, 0x60001));
+	local(&s, s.a, &inv, RDMA_OK);
+	reg = reg_wr(0x60001, new, 1, 4096);
+	local(&s, s.a, &reg, RDMA_OK);
+	s.nic->generation = 0;
+	memset(nic_host(s.nic, old), 0xee, 8);
+	memset(nic_host(s.nic, new), 0xee, 8);
+	memset(mr_byte(&s.mr, 0), 0x11, 8);
+	assert_true(can_write(&s, 0x50000, 0x60001));
+	assert_int_equal(*nic_host(s.nic, old), 0xee);
+	assert_int_equal(*nic_host(s.nic, new), 0x11);
+	scene_free(&s);
+}
+
 /* That memory may be read says nothing about writing it, in whatever order both are tried. */
 static void read_only_memory(void **state)
 {
@@ -568,13 +596,20 @@ static void read_only_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(bad_regions),       cmocka_unit_test(page_sizes),
-	        cmocka_unit_test(zero_based),        cmocka_unit_test(key_zero),
-	        cmocka_unit_test(fast_registration), cmocka_unit_test(registration_rules),
-	        cmocka_unit_test(window_type1),      cmocka_unit_test(window_type2),
-	        cmocka_unit_test(window_rules),      cmocka_unit_test(window_without_region),
-	        cmocka_unit_test(split_words),       cmocka_unit_test(remembered_pages),
+	        cmocka_unit_test(bad_regions),
+	        cmocka_unit_test(page_sizes),
+	        cmocka_unit_test(zero_based),
+	        cmocka_unit_test(key_zero),
+	        cmocka_unit_test(fast_registration),
+	        cmocka_unit_test(registration_rules),
+	        cmocka_unit_test(window_type1),
+	        cmocka_unit_test(window_type2),
+	        cmocka_unit_test(window_rules),
+	        cmocka_unit_test(window_without_region),
+	        cmocka_unit_test(split_words),
+	        cmocka_unit_test(remembered_pages),
 	        cmocka_unit_test(read_only_memory),
+	        cmocka_unit_test(remembers_no_former_registration),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
