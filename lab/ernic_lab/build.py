@@ -7,7 +7,6 @@ rebuilds only what differs. Nothing is asked of the network when the index says 
 
 from __future__ import annotations
 
-import argparse
 import fcntl
 import json
 import shutil
@@ -19,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import cache, image, kernel, recipe, uc
+from .arguments import Parser
 from .debian import LISTS_FRESH_S, Apt, Package
 from .errors import LabError
 
@@ -284,9 +284,8 @@ def progress() -> Callable[[str], None]:
 
 def main(arguments: list[str]) -> int:
     """The command lab/build."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="lab/build",
-        allow_abbrev=False,
         description="Build the guest lab from Debian packages into the cache; instant if there.",
         epilog="environment: DEBIAN_MIRROR, LAB_SUITE, XDG_CACHE_HOME",
     )

@@ -6,7 +6,6 @@ It waits for no one: while a guest runs, or a build, it refuses.
 
 from __future__ import annotations
 
-import argparse
 import fcntl
 import json
 import shutil
@@ -15,6 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from . import cache, recipe
+from .arguments import Parser
 from .errors import LabError
 
 
@@ -57,9 +57,8 @@ def remove(paths: Iterable[Path], dry: bool) -> int:
 
 def main(arguments: list[str]) -> int:
     """The command lab/clean."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="lab/clean",
-        allow_abbrev=False,
         description="Remove old parts of the lab's cache; those of the present recipe stay.",
     )
     parser.add_argument("--debs", action="store_true", help="downloaded packages too")

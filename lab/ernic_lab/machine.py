@@ -19,7 +19,7 @@ from . import modules, recipe, tools, tsc
 from .build import Lab
 from .cpio import Archive
 from .kernel import modules_archive
-from .options import Options
+from .options import Options, interpreter
 
 GUEST_FILES = Path(__file__).resolve().parents[1] / "guest"
 # isa-debug-exit: a byte written to this port ends QEMU with (byte << 1) | 1.
@@ -231,6 +231,7 @@ def guest_environment(options: Options, guest: int, boot: int) -> str:
     settings = {"GUEST": str(guest), "GUESTS": str(options.guests), "BOOT": str(boot)}
     settings["FLAVOUR"] = options.flavour
     settings["LAB_RUN"] = "/lab/run"
+    settings["LAB_INTERPRETER"] = interpreter(options.script(guest))
     if not options.script(guest).read_bytes().startswith((b"#!", b"\x7fELF")):
         settings["LAB_RUN"] = "/bin/sh /lab/run"
     settings["LAB_DMESG"] = "1" if options.keep_logs else ""

@@ -3,20 +3,19 @@
 
 from __future__ import annotations
 
-import argparse
 import shutil
 import tempfile
 from pathlib import Path
 
 from . import build, kernel, recipe
+from .arguments import Parser
 from .errors import LabError
 
 
 def main(arguments: list[str]) -> int:
     """The command lab/module."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="lab/module",
-        allow_abbrev=False,
         description="Compile the out-of-tree module in SOURCE (with a Kbuild file or Makefile)"
         " for the lab's kernel and put its .ko files into OUT. SOURCE is not changed. The"
         " headers of the lab's Ethernet driver are at ../ionic.",

@@ -5,17 +5,24 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shlex
 import shutil
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from .arguments import Parser
 from .errors import LabError
 
 MAX_GUESTS = 16
 DEFAULT_NIC = "--backend loopback"
 TEXT_FLAGS = ("--nic", "--wrap-server", "--qemu-arg", "--cmdline", "--env")
 MEMORY_MIB = {"tiny": 1024, "full": 1536}
+# How the server may be told its socket, which the lab does.
+SOCKET_ARGUMENT = re.compile(r"-s|--socket(-path)?(=|$)")
+TAP_NAME_MAX = 15  # IFNAMSIZ of Linux, without its NUL
+TAP_NAMES_TAKEN = ("lo", "br-ernic", "br-virtio")
 
 DESCRIPTION = """\
 Boot guests, each with its own NIC server, run a script as root in each, and exit with the first
@@ -100,17 +107,17 @@ def number(low: float, high: float, kind: type = int):  # noqa: ANN201
         except ValueError:
             value = None
         if value is None or not low <= value <= high:
-            raise argparse.ArgumentTypeError(f"'{text}' is not a number from {low} to {high}")
+            limits = f"from {low:.0f} to {high:.0f}"
+            raise argparse.ArgumentTypeError(f"'{text}' is not a number {limits}")
         return value
 
     return convert
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser() -> Parser:
     """The parser; its help is the reference of the flags."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="lab/vm",
-        allow_abbrev=False,
         usage="lab/vm [flags] -- SCRIPT [SCRIPT2 ...]",
         description=DESCRIPTION,
         epilog=EPILOG,
@@ -195,40 +202,171 @@ def parse(arguments: list[str]) -> Options:
     try:
         _check(options)
     except LabError as err:
-        parser.error(str(err))
+        parser.exit(2, f"{parser.prog}: {err}\n")
     return options
 
 
 def _check(options: Options) -> None:
-    if len(options.scripts) not in (1, options.guests):
-        count = f"{len(options.scripts)} scripts for {options.guests} guests"
-        raise LabError(f"{count}: give 1 or {options.guests}")
-    if options.nic and len(options.nic) > options.guests:
-        raise LabError(f"--nic: {len(options.nic)} given for {options.guests} guests")
-    if options.nic and options.no_nic:
-        raise LabError("--nic and --no-nic exclude each other")
-    host = [options.host] if options.host else []
-    for path in [*options.scripts, *(options.file or []), *host]:
-        if path.is_dir() or not os.access(path, os.R_OK):
-            raise LabError(f"{path}: not a readable file")
+    _check_counts(options)
+    for script in options.scripts:
+        _check_script("SCRIPT", script)
+    if options.host:
+        _check_script("--host", options.host)
+        name = interpreter(options.host)
+        if name and os.access(options.host, os.X_OK) and shutil.which(name) is None:
+            reason = f"its first line names {name}, and this host has no {name}"
+            raise LabError(f"--host {options.host}: {reason}; install it, or name another")
+    for path in options.file or []:
+        _check_file("--file", path)
     if options.share and not options.share.is_dir():
-        raise LabError(f"--share {options.share}: not a directory")
-    if options.modules and not options.kernel:
-        raise LabError("--modules goes with --kernel")
-    if options.uc and options.kernel:
-        raise LabError("--uc changes the driver of the lab's kernel: leave out --kernel")
-    for path in (options.kernel, options.modules):
-        if path and not path.exists():
-            raise LabError(f"{path}: no such file or directory")
+        raise LabError(f"--share {options.share}: not a directory; give one that exists")
+    _check_machine(options)
     for word in options.env or []:
         name, equals, _ = word.partition("=")
         if not equals or not name.isidentifier():
             raise LabError(f"--env {word}: give NAME=VALUE")
+    _check_servers(options)
+    _check_outputs(options)
+
+
+def _check_counts(options: Options) -> None:
+    guests = f"{options.guests} guest" + ("s" if options.guests > 1 else "")
+    given = len(options.scripts)
+    if given not in (1, options.guests):
+        counts = "1" if options.guests == 1 else f"1 or {options.guests}"
+        raise LabError(f"{given} scripts for {guests}: give {counts}, or --guests {given}")
+    given = len(options.nic or [])
+    if given > options.guests:
+        raise LabError(f"--nic: {given} given for {guests}; leave some out, or --guests {given}")
+    if options.nic and options.no_nic:
+        raise LabError("--nic and --no-nic exclude each other: leave one out")
+
+
+def _check_file(option: str, path: Path) -> None:
+    if path.is_dir():
+        raise LabError(f"{option} {path}: is a directory; give a file")
+    if not path.exists():
+        raise LabError(f"{option} {path}: no such file; give one that exists")
+    if not os.access(path, os.R_OK):
+        raise LabError(f"{option} {path}: not readable by this user; chmod a+r it")
+
+
+def _check_script(option: str, path: Path) -> None:
+    _check_file(option, path)
+    if first_line(path).startswith(b"#!") and first_line(path).endswith(b"\r"):
+        raise LabError(
+            f"{option} {path}: its lines end in CRLF, so that the interpreter it names does not"
+            f" exist; remove the CRs: sed -i 's/\\r$//' {shlex.quote(str(path))}"
+        )
+
+
+def first_line(path: Path) -> bytes:
+    """The first line of a script, as much of it as a kernel would look at."""
+    if not path.is_file():  # a pipe can be read but once, for the guest
+        return b""
+    with path.open("rb") as file:
+        return file.readline(256).removesuffix(b"\n")
+
+
+def interpreter(path: Path) -> str:
+    """What the first line of a script names to run it: a path, or what env is to find."""
+    line = first_line(path)
+    words = line.removeprefix(b"#!").decode(errors="replace").split()
+    if not line.startswith(b"#!") or not words:
+        return ""
+    if os.path.basename(words[0]) != "env":
+        return words[0]
+    return next((word for word in words[1:] if not word.startswith("-") and "=" not in word), "")
+
+
+def _check_machine(options: Options) -> None:
+    if options.modules and not options.kernel:
+        raise LabError(f"--modules {options.modules}: it goes with --kernel; add that")
+    if options.uc and options.kernel:
+        raise LabError("--uc changes the driver of the lab's kernel: leave out --kernel")
+    if options.kernel:
+        _check_file("--kernel", options.kernel)
+    if options.modules and not options.modules.is_dir():
+        raise LabError(f"--modules {options.modules}: not a directory; give one that exists")
+    if options.qemu:
+        _check_program("--qemu", options.qemu, options.qemu)
+
+
+def _check_program(option: str, value: str, program: str) -> None:
+    if shutil.which(program) is None:
+        raise LabError(f"{option} {value}: no such program; give a path, or one in PATH")
+
+
+def _words(option: str, text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError as err:
+        raise LabError(f"{option} {text}: a quote has no end; close it") from err
+
+
+def _check_servers(options: Options) -> None:
+    if options.server and not options.no_nic:
+        find_server(options.server)
+    wrapper = _words("--wrap-server", options.wrap_server or "")
+    if wrapper:
+        _check_program("--wrap-server", options.wrap_server or "", wrapper[0])
+    for text in options.nic or []:
+        for word in _words("--nic", text):
+            if SOCKET_ARGUMENT.match(word):
+                raise LabError(f"--nic {text}: the lab gives the socket; leave {word} out")
     for guest in range(1, options.guests + 1):
-        try:
-            options.nic_arguments(guest)
-        except ValueError as err:
-            raise LabError(f"--nic: {err}") from err
+        _check_tap("--nic --tap", options.nic_tap(guest))
+        _check_tap("--virtio-tap", options.virtio_tap_name(guest))
+
+
+def _check_tap(option: str, name: str | None) -> None:
+    if name is None:
+        return
+    if len(name.encode()) > TAP_NAME_MAX:
+        raise LabError(f"{option} {name}: longer than {TAP_NAME_MAX} bytes; give a shorter name")
+    if not name or name in (".", "..") or re.search(r"[/:\s]", name):
+        raise LabError(f"{option} '{name}': no name for an interface; leave out spaces, / and :")
+    if name in TAP_NAMES_TAKEN:
+        raise LabError(f"{option} {name}: the lab's network has one already; take another name")
+
+
+def _check_outputs(options: Options) -> None:
+    if options.json == "":
+        raise LabError("--json '': give a file, or - for stdout")
+    if options.json not in (None, "-"):
+        _check_output("--json", Path(str(options.json)))
+    if options.keep_logs:
+        _check_folder("--keep-logs", options.keep_logs)
+
+
+def _check_output(option: str, path: Path) -> None:
+    if path.is_dir():
+        raise LabError(f"{option} {path}: is a directory; give a file")
+    if path.exists():
+        if not os.access(path, os.W_OK):
+            raise LabError(f"{option} {path}: not writable by this user; give another file")
+    elif not path.parent.is_dir():
+        raise LabError(f"{option} {path}: {path.parent} is no directory; make it, or give another")
+    else:
+        _try_to_write(option, path, path.parent)
+
+
+def _check_folder(option: str, path: Path) -> None:
+    """A directory that exists or can be made."""
+    nearest = next(p for p in (path, *path.absolute().parents) if p.exists())
+    if not nearest.is_dir():
+        raise LabError(f"{option} {path}: {nearest} is no directory; give another")
+    _try_to_write(option, path, nearest)
+
+
+def _try_to_write(option: str, path: Path, folder: Path) -> None:
+    """Permissions alone do not tell: root may write to all of /proc, and to nothing there."""
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as err:
+        reason = f"cannot write to {folder}: {err.strerror}"
+        raise LabError(f"{option} {path}: {reason}; give another place") from err
 
 
 def find_server(given: str | None) -> list[str]:
@@ -238,7 +376,7 @@ def find_server(given: str | None) -> list[str]:
         path = shutil.which(wanted)
         if path is None:
             source = "--server" if given else "ROCM_ERNIC"
-            raise LabError(f"{source} {wanted}: no such program")
+            raise LabError(f"{source} {wanted}: no such program; give a path, or one in PATH")
         return [os.path.abspath(path)]
     top = Path(__file__).resolve().parents[2]
     patterns = ("build/*/rocm-ernic", "build/*/src/rocm-ernic", "build/*/src/*/rocm-ernic")

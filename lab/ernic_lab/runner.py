@@ -9,6 +9,7 @@ removes every file.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import selectors
@@ -18,7 +19,7 @@ import socket
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 
@@ -309,6 +310,16 @@ class Run:
         if report := server.sanitizer_report():
             lines = "\n".join(report)
             self._fail(FAILED, f"server {server.guest}, what a sanitizer reported:\n{lines}")
+
+    @contextlib.contextmanager
+    def keeping(self, option: str) -> Iterator[None]:
+        """What cannot be kept fails the run, with a line; the script's status comes first."""
+        try:
+            yield
+        except BrokenPipeError:
+            raise
+        except OSError as err:
+            self._fail(FAILED, f"{option}: {err.strerror or err}; give another place")
 
     def keep_logs(self, target: Path) -> None:
         """Copy the logs of every guest to DIR/guest-N."""

@@ -36,9 +36,11 @@ def execute(asked: options.Options, lab: build.Lab, chosen: str) -> int:
             pass
         finally:
             if asked.keep_logs:
-                run.keep_logs(asked.keep_logs)
+                with run.keeping(f"--keep-logs {asked.keep_logs}"):
+                    run.keep_logs(asked.keep_logs)
         if asked.json:
-            write_summary(run.summary(), asked.json)
+            with run.keeping(f"--json {asked.json}"):
+                write_summary(run.summary(), asked.json)
         return run.status
 
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The lab's parts that need no guest: arguments, archives, barriers, modules, the cache."""
 
+import contextlib
 import io
 import os
 import subprocess
@@ -28,12 +29,23 @@ def parse(*words):
     return options.parse([*words, "--", __file__])
 
 
+def refusal(*words, script=__file__):
+    """The one line with which lab/vm refuses these arguments."""
+    with contextlib.redirect_stderr(io.StringIO()) as said:
+        try:
+            options.parse([*words, "--", str(script)])
+        except SystemExit as end:
+            assert end.code == 2, end.code
+    assert said.getvalue().count("\n") == 1, said.getvalue()
+    return said.getvalue()
+
+
 class Arguments(unittest.TestCase):
     def test_nth_nic_serves_nth_guest_and_the_last_the_rest(self):
-        asked = parse("--guests", "3", "--nic", "-b none", "--nic", "--tap 'tap %n'")
+        asked = parse("--guests", "3", "--nic", "-b none", "--nic", "--capture 'c %n'")
         self.assertEqual(asked.nic_arguments(1), ["-b", "none"])
-        self.assertEqual(asked.nic_arguments(2), ["--tap", "tap 2"])
-        self.assertEqual(asked.nic_arguments(3), ["--tap", "tap 3"])
+        self.assertEqual(asked.nic_arguments(2), ["--capture", "c 2"])
+        self.assertEqual(asked.nic_arguments(3), ["--capture", "c 3"])
 
     def test_tap_is_found_in_every_form(self):
         for text in ("--tap x1", "-T x1", "--tap=x1", "-b none -T x%n"):
@@ -57,6 +69,53 @@ class Arguments(unittest.TestCase):
     def test_unbalanced_quote_is_refused(self):
         with self.assertRaises(SystemExit), mock.patch("sys.stderr"):
             parse("--nic", "--tap 'x")
+
+    def test_refusals_name_option_value_and_remedy(self):
+        for words, wanted in (
+            (["--host", "/none"], "--host /none: no such file"),
+            (["--file", "/none"], "--file /none: no such file"),
+            (["--file", "/tmp"], "--file /tmp: is a directory; give a file"),
+            (["--kernel", "/none"], "--kernel /none: no such file"),
+            (["--qemu", "/none"], "--qemu /none: no such program"),
+            (["--wrap-server", "none -q"], "--wrap-server none -q: no such program"),
+            (["--nic", "'open"], "--nic 'open: a quote has no end"),
+            (["--nic", "--tap lo"], "--nic --tap lo: the lab's network has one already"),
+            (["--virtio-tap", "x" * 16], "--virtio-tap xxxxxxxxxxxxxxxx: longer than 15 bytes"),
+            (["--nic", "--socket /x"], "--nic --socket /x: the lab gives the socket"),
+            (["--nci", "x"], "unknown option '--nci', did you mean --nic.; lab/vm --help"),
+            (["--nic", "a", "--nic", "b"], "--nic: 2 given for 1 guest; .* --guests 2"),
+            (["--timeout", "0"], "'0' is not a number from 1 to 1000000;"),
+        ):
+            self.assertRegex(refusal(*words), "^lab/vm: (.* )?" + wanted)
+        self.assertIn("SCRIPT /tmp: is a directory", refusal(script="/tmp"))
+
+    def test_place_of_output_is_looked_at_first(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for option in ("--json", "--keep-logs"):
+                self.assertIn(f"{option} /proc/x: cannot write", refusal(option, "/proc/x"))
+                parse(option, f"{folder}/new")
+            self.assertEqual(list(Path(folder).iterdir()), [])
+            parse("--keep-logs", f"{folder}/a/b")
+            self.assertIn("/a is no directory", refusal("--json", f"{folder}/a/b"))
+            self.assertIn("is a directory; give a file", refusal("--json", folder))
+
+    def test_interpreter_is_what_the_first_line_names(self):
+        with tempfile.TemporaryDirectory() as folder:
+            script = Path(folder, "script")
+            for line, name in (
+                ("#!/usr/bin/python3", "/usr/bin/python3"),
+                ("#! /bin/sh -e", "/bin/sh"),
+                ("#!/usr/bin/env -S A=1 perl -w", "perl"),
+                ("#!", ""),
+                ("echo hi", ""),
+            ):
+                script.write_text(line + "\nmore\n")
+                self.assertEqual(options.interpreter(script), name)
+            script.write_bytes(b"#!/bin/sh\r\n")
+            self.assertIn("its lines end in CRLF", refusal(script=script))
+            script.write_text("#!/none\n")
+            script.chmod(0o755)
+            self.assertIn("host has no /none", refusal("--host", str(script)))
 
     def test_every_option_has_a_field(self):
         flags = {a.dest for a in options.make_parser()._actions if a.dest != "help"}

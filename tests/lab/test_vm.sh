@@ -116,7 +116,7 @@ test_server_that_fails_is_125() {
 	expect_status 125 && expect_text err 'server 1 ended with status 1 before it listened: option --wrong' &&
 		expect_clean || return
 	vm --server "$WORK/missing" -- "$WORK/unused"
-	expect_status 125 && expect_text err "--server $WORK/missing: no such program" && expect_clean
+	expect_status 2 && expect_text err "--server $WORK/missing: no such program" && expect_clean
 }
 
 test_qemu_that_fails_is_125() {
@@ -124,7 +124,7 @@ test_qemu_that_fails_is_125() {
 	vm --no-nic --qemu-arg=-nonsense -- "$WORK/unused"
 	expect_status 125 && expect_text err 'guest 1 never came up.*nonsense' && expect_clean || return
 	vm --no-nic --qemu "$WORK/missing" -- "$WORK/unused"
-	expect_status 125 && expect_text err "cannot start $WORK/missing" && expect_clean
+	expect_status 2 && expect_text err "--qemu $WORK/missing: no such program" && expect_clean
 }
 
 test_panic_is_125_and_shown() {
@@ -159,6 +159,29 @@ test_files_share_environment_and_logs() {
 	expect_status 0 && cmp "$WORK/expected" "$WORK/out" && grep -q from-guest "$WORK/share/out" &&
 		cmp "$WORK/out" "$WORK/logs/guest-1/output" &&
 		grep -q 'Linux version' "$WORK/logs/guest-1/kernel" && expect_clean
+}
+
+test_output_that_cannot_be_written_leaves_the_status() {
+	script seven <<<'sleep 1; exit 7'
+	script taker <<-'END'
+		#!/bin/sh
+		rm -r "$PLACE" && : >"$PLACE"
+	END
+	mkdir "$WORK/place"
+	vm --no-nic --keep-logs "$WORK/place/logs" --json "$WORK/place/json" --env "PLACE=$WORK/place" \
+		--host "$WORK/taker" -- "$WORK/seven"
+	expect_status 7 && expect_text err "--keep-logs $WORK/place/logs: Not a directory" &&
+		expect_text err "--json $WORK/place/json: Not a directory" && expect_clean || return
+	! grep Traceback "$WORK/err"
+}
+
+test_interpreter_that_the_guest_lacks_is_named() {
+	script python <<<'#!/usr/bin/python3'
+	vm --no-nic -- "$WORK/python"
+	expect_status 127 && expect_text out 'no /usr/bin/python3,.*--flavour full' && expect_clean || return
+	script awk <<<'#!/usr/bin/env none'
+	vm --no-nic -- "$WORK/awk"
+	expect_status 127 && expect_text out 'no none, which the script names' && expect_clean
 }
 
 test_tools_find_their_libraries() {
@@ -236,7 +259,7 @@ test_wrong_arguments_are_2() {
 		expect_status 2 || fail "$arguments" || return
 	done
 	vm -- "$WORK/none"
-	expect_status 2 && expect_text err 'not a readable file' || return
+	expect_status 2 && expect_text err 'no such file' || return
 	vm --guests 3 -- "$WORK/unused" "$WORK/unused"
 	expect_status 2 && expect_text err '2 scripts for 3 guests' && expect_clean
 }
