@@ -19,6 +19,7 @@ main() {
 	case " $* " in
 	*" --help "* | *" -h "*) exec "$ROOT/bench/run" "$@" ;;
 	esac
+	"$ROOT/bench/run" "$1" --check "${@:2}" || exit
 	need build test bench lab
 	build release || die "the build failed"
 	exec "$ROOT/bench/run" "$@"
