@@ -42,8 +42,11 @@ def digest(*parts: str) -> str:
 
 
 @contextlib.contextmanager
-def lock(name: str, mode: int, busy: Callable[[], None] | None = None) -> Iterator[None]:
-    """Hold the lock file NAME (fcntl.LOCK_SH or LOCK_EX); `busy` is called once before a wait."""
+def lock(name: str, mode: int, busy: Callable[[], None] | None = None) -> Iterator[int]:
+    """Hold the lock file NAME (fcntl.LOCK_SH or LOCK_EX); `busy` is called once before a wait.
+
+    Gives the descriptor that has the lock.
+    """
     directory = root()
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -57,7 +60,7 @@ def lock(name: str, mode: int, busy: Callable[[], None] | None = None) -> Iterat
             if busy is not None:
                 busy()
             fcntl.flock(handle, mode)
-        yield
+        yield handle.fileno()
 
 
 def component(name: str, key: str, make: Callable[[Path], None]) -> Path:

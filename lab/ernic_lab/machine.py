@@ -67,8 +67,11 @@ class Channels:
 
 def qemu_program(options: Options, lab: Lab) -> list[str]:
     """The command that starts QEMU: the lab's, or the user's own."""
-    if options.qemu:
-        return [options.qemu]
+    return [options.qemu] if options.qemu else lab_qemu(lab)
+
+
+def lab_qemu(lab: Lab) -> list[str]:
+    """The command that starts the lab's QEMU."""
     share = lab.qemu / "usr/share"
     folders = ["-L", str(share / "qemu"), "-L", str(share / "seabios")]
     return tools.command(lab.qemu, "usr/bin/qemu-system-x86_64", *folders)

@@ -127,6 +127,20 @@ test_qemu_that_fails_is_125() {
 	expect_status 2 && expect_text err "--qemu $WORK/missing: no such program" && expect_clean
 }
 
+test_qemu_alone_takes_arguments_and_keeps_the_cache() {
+	"$LAB/qemu" -nope >"$WORK/out" 2>"$WORK/err"
+	status=$?
+	expect_status 1 && expect_text err '-nope: invalid option' || return
+	"$LAB/qemu" -S -display none -nodefaults -pidfile "$TMPDIR/pid" 2>"$WORK/qemu" &
+	eventually test -s "$TMPDIR/pid" || fail "did not start" || return
+	[ "$(cat "$TMPDIR/pid")" = $! ] || fail "QEMU is another process"
+	"$LAB/clean" --dry-run >"$WORK/out" 2>"$WORK/err"
+	status=$?
+	kill $!
+	wait $!
+	expect_status 125 && expect_text err 'a guest or a build is running' && expect_clean
+}
+
 test_panic_is_125_and_shown() {
 	script panic <<<'echo c >/proc/sysrq-trigger; sleep 100'
 	vm --no-nic -- "$WORK/panic"
