@@ -24,6 +24,7 @@
 # be made, `one` leaves out what needs it, and `roce` says so and ends with 1.
 . "$(dirname "$0")/lib.sh"
 
+PROFILES="compat small-vm generic-100g generic-400g"
 profile=generic-100g
 scene=
 
@@ -33,6 +34,7 @@ parse() {
 		--help | -h) show_usage && exit 0 ;;
 		--profile)
 			[ $# -ge 2 ] || usage_error "--profile needs a value"
+			check_profile "$2"
 			profile=$2
 			shift
 			;;
@@ -44,6 +46,12 @@ parse() {
 		esac
 		shift
 	done
+}
+
+# The server would say so too, but after the build.
+check_profile() {
+	[[ " $PROFILES " == *" $1 "* || -f $1 ]] ||
+		usage_error "--profile '$1': no file and no profile; there are: $PROFILES"
 }
 
 # How to become one who may make TAPs: nothing, a command, or status 1 for no way.
@@ -64,10 +72,10 @@ boot() {
 show_one() {
 	local flags=()
 	if MAKER=$(tap_maker); then
-		flags+=(--nic "--nic-profile $profile --tap ernic0" --env PEER=192.168.200.1)
+		flags+=(--nic "--nic-profile ${profile@Q} --tap ernic0" --env PEER=192.168.200.1)
 		flags+=(--host "$ROOT/demo/host")
 	else
-		flags+=(--nic "--nic-profile $profile" --env PEER=)
+		flags+=(--nic "--nic-profile ${profile@Q}" --env PEER=)
 	fi
 	boot "${flags[@]}" -- "$ROOT/demo/guest.sh"
 	[[ " ${flags[*]} " = *" --host "* ]] ||
@@ -84,8 +92,8 @@ show_mesh() {
 	port=$(free_port) || die "no free TCP port"
 	say "two servers, one mesh: --backend tcp:manager:$port and tcp:worker:127.0.0.1:$port"
 	boot --guests 2 --file "$ROOT/demo/pair.sh" \
-		--nic "--nic-profile $profile --backend tcp:manager:$port" \
-		--nic "--nic-profile $profile --backend tcp:worker:127.0.0.1:$port" \
+		--nic "--nic-profile ${profile@Q} --backend tcp:manager:$port" \
+		--nic "--nic-profile ${profile@Q} --backend tcp:worker:127.0.0.1:$port" \
 		-- "$ROOT/demo/mesh.sh"
 }
 
@@ -93,7 +101,7 @@ show_roce() {
 	MAKER=$(tap_maker)
 	say "guest 1 has the NIC, --backend roce; guest 2 has Soft-RoCE on virtio-net"
 	boot --guests 2 --file "$ROOT/demo/pair.sh" --virtio-tap virt%n --host "$ROOT/demo/roce_host.sh" \
-		--nic "--nic-profile $profile --backend roce --tap ernic0" --nic "--backend none" \
+		--nic "--nic-profile ${profile@Q} --backend roce --tap ernic0" --nic "--backend none" \
 		-- "$ROOT/demo/roce.sh"
 }
 

@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # summary: build and run the tests (--fast leaves the guests out)
 #
-# usage: ./run test [--fast] [--preset PRESET] [--label LABEL]... [NAME...]
+# usage: ./run test [--fast] [--preset PRESET]
+#        ./run test [--preset PRESET] [--label LABEL]... [NAME...]
 #
-#   --fast           what needs no guest, once, with the address and undefined-behaviour sanitizers
+#   --fast           what needs no guest, once, with the address and undefined-behaviour sanitizers,
+#                    or in the build PRESET; not with a LABEL or a NAME
 #   --preset PRESET  only this build (release, debug, clang, asan, tsan, fuzz, coverage), and all
-#                    of its tests, guests included; release when tests are named or labelled
+#                    of its tests, guests included but for --fast; release when tests are named or labelled
 #   --label LABEL    only tests with this label: unit cli driver fuzz lab guest
 #   NAME             only tests whose name contains it, as `unit/loop` or `probe`
 #
@@ -22,18 +24,20 @@ fast=
 preset=
 labels=()
 names=()
+LABELS_KNOWN="unit cli driver fuzz lab guest"
 results=()
 broken=()
 failed=
 
 parse() {
+	local chosen
 	while [ $# -gt 0 ]; do
 		case $1 in
 		--help | -h) show_usage && exit 0 ;;
 		--fast) fast=1 ;;
 		--preset | --label)
 			[ $# -ge 2 ] || usage_error "$1 needs a value"
-			if [ "$1" = --label ]; then labels+=("$2"); else preset=$2; fi
+			if [ "$1" = --label ]; then add_label "$2"; else preset=$2; fi
 			shift
 			;;
 		-*) usage_error "unknown option '$1'" ;;
@@ -42,6 +46,14 @@ parse() {
 		shift
 	done
 	[ -z "$preset" ] || check_preset "$preset"
+	chosen=("${names[@]}" "${labels[@]}")
+	[ -z "$fast" ] || [ ${#chosen[@]} -eq 0 ] ||
+		usage_error "--fast takes no names or labels: leave it out, or '${chosen[*]}'"
+}
+
+add_label() {
+	[[ " $LABELS_KNOWN " == *" $1 "* ]] || usage_error "no label '$1'; there are: $LABELS_KNOWN"
+	labels+=("$1")
 }
 
 # Regular expression for any of the words.
@@ -55,6 +67,25 @@ selection() {
 	[ ${#names[@]} -eq 0 ] || printf '%s\n' -R "$(any_of "${names[@]}")"
 	[ ${#labels[@]} -eq 0 ] || printf '%s\n' -L "^$(any_of "${labels[@]}")\$"
 	[ -z "$fast" ] || printf '%s\n' -LE '^guest$'
+}
+
+# none CTEST ARGUMENTS... - whether no test of the build answers to them.
+none() {
+	ctest --test-dir "$ROOT/build/$preset" -N "$@" 2>/dev/null | grep -q '^Total Tests: 0$'
+}
+
+# What was named exists; told before the build, from build files that are up to date.
+check_names() {
+	local dir=$ROOT/build/$preset name args
+	{ writable "$dir" && configure "$preset"; } || die "the build failed"
+	quiet "$dir/configure.log" ninja -C "$dir" build.ninja || die "the build failed"
+	for name in "${names[@]}"; do
+		! none -R "$name" || usage_error "no test's name contains '$name';" \
+			"ctest -N --test-dir build/$preset lists them"
+	done
+	mapfile -t args < <(selection)
+	! none "${args[@]}" || usage_error "the build $preset has no such test: ${names[*]:-any name}," \
+		"label ${labels[*]:-any}; ctest -N --test-dir build/$preset lists its tests"
 }
 
 # What `lab/build` is to build: `full` and `--uc` take long, so only when a test asks for them.
@@ -139,6 +170,7 @@ main() {
 		case $preset in
 		clang | fuzz) need fuzz ;;
 		esac
+		[ $((${#names[@]} + ${#labels[@]})) -eq 0 ] || check_names
 		stage "$preset"
 	else
 		all_stages

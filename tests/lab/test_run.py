@@ -1,0 +1,50 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""./run refuses wrong arguments at once: 2, and one line that says what there is instead."""
+
+import subprocess
+import unittest
+from pathlib import Path
+
+RUN = Path(__file__).resolve().parents[2] / "run"
+
+
+def run(*words):
+    return subprocess.run([RUN, *words], capture_output=True, text=True, check=False, timeout=30)
+
+
+class Refusals(unittest.TestCase):
+    def refused(self, command, wanted):
+        done = run(*command.split())
+        self.assertEqual((done.returncode, done.stdout), (2, ""), command)
+        self.assertRegex(done.stderr, r"\A.*" + wanted + r".*\n\Z", command)
+
+    def test_commands(self):
+        self.refused("hlep", "no command 'hlep', did you mean help\\?")
+        self.refused("help nope", "no command 'nope'; ./run help lists them")
+
+    def test_tests(self):
+        self.refused("test --label foo", "no label 'foo'; there are: unit cli driver fuzz lab guest")
+        for rest in ("probe", "--label unit", "--preset asan probe"):
+            self.refused(f"test --fast {rest}", "--fast takes no names or labels")
+
+    def test_benchmarks(self):
+        for group in ("eth", "rdma", "fabric"):
+            self.refused(f"bench {group} --foo", "unknown option '--foo'; ./run bench --help")
+        self.refused("bench eth foo", "unknown argument 'foo'")
+        self.refused("bench eth --rounds 0", "--rounds '0': give a number from 1 to 21")
+        self.refused("bench eth --seconds 0", "--seconds '0': give a number above 0")
+
+    def test_demo(self):
+        self.refused("demo --profile generic-200g", "--profile 'generic-200g': .* generic-100g")
+
+
+class Help(unittest.TestCase):
+    def test_help_of_a_command_is_its_own(self):
+        for command in ("demo", "test"):
+            self.assertEqual(run("help", command).stdout, run(command, "--help").stdout)
+        self.assertIn("soak", run("help").stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()
