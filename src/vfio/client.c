@@ -71,7 +71,7 @@ void client_attached(struct vfio_server *server)
 	server->transport.message_max = VFIO_USER_MAX_MESSAGE;
 	loop_disarm(server->loop, &server->handshake_timer);
 	counter_inc(&vfio_clients_attached);
-	log_info("vfio: client attached");
+	log_guest("vfio: client attached");
 }
 
 /* Whether a page of guest memory was lost since it was asked last. */
