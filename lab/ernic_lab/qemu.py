@@ -23,4 +23,5 @@ def main(arguments: list[str]) -> int:
         try:
             os.execve(command[0], command, {**os.environ, **machine.qemu_environment(lab)})
         except OSError as err:
-            raise LabError(f"cannot start {command[0]}: {err.strerror}; try lab/clean --all") from err
+            remedy = "build the lab anew: lab/clean --all"
+            raise LabError(f"cannot start {command[0]}: {err.strerror}; {remedy}") from err

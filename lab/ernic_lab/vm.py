@@ -15,8 +15,10 @@ from .runner import Interrupted, Run
 def main(arguments: list[str]) -> int:
     """The command lab/vm."""
     asked = options.parse(arguments)
+    # Both are told before a long build.
     if not asked.no_nic:
-        options.find_server(asked.server)  # tells before a long build does
+        options.find_server(asked.server)
+    network.check(asked)
     with cache.lock("use.lock", fcntl.LOCK_SH):
         wanted = [asked.flavour, *(["uc"] if asked.uc else [])]
         lab = build.ensure(asked.suite or recipe.suite(), wanted)

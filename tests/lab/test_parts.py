@@ -17,7 +17,7 @@ sys.dont_write_bytecode = True
 LAB = Path(__file__).resolve().parents[2] / "lab"
 sys.path.insert(0, str(LAB))
 
-from ernic_lab import cache, guest, kernel, machine, modules  # noqa: E402
+from ernic_lab import cache, guest, kernel, machine, modules, network  # noqa: E402
 from ernic_lab import options, runner, server, uc  # noqa: E402
 from ernic_lab.barrier import Barriers  # noqa: E402
 from ernic_lab.cpio import Archive  # noqa: E402
@@ -128,6 +128,29 @@ class Arguments(unittest.TestCase):
             ["sh", "-c", text + 'printf %s "$X"'], capture_output=True, text=True, check=True
         )
         self.assertEqual(done.stdout, value)
+
+
+class Taps(unittest.TestCase):
+    def refused(self, wanted, *words):
+        with self.assertRaisesRegex(LabError, wanted):
+            network.check(parse(*words))
+
+    @mock.patch("os.geteuid", return_value=1000)
+    def test_remedy_of_a_missing_tap_leads_to_a_network(self, _):
+        one = "add dev none1 mode tap .* link set none1 up .* addr add 192.168.200.1/24 dev none1`$"
+        self.refused(one, "--nic", "--tap none1")
+        self.refused("192.168.201.1/24 dev none1`$", "--virtio-tap", "none1", "--no-nic")
+        two = "link set none1 up`, and a bridge of all TAPs with the address 192.168.200.1/24$"
+        self.refused(two, "--guests", "2", "--nic", "--tap none%n")
+
+    @mock.patch("os.geteuid", return_value=0)
+    def test_closed_device_is_named_with_its_remedy(self, _):
+        with mock.patch.object(network.os, "access", return_value=False):
+            with mock.patch.object(network, "TUN", Path("/dev/null")):
+                with self.assertRaisesRegex(LabError, "TAP x: .* may not open .*; .* chmod 666"):
+                    network._need_device(["x"])
+        with mock.patch.object(network, "TUN", Path("/none")):
+            self.refused("TAP none1: the host has no /none; .*modprobe tun", "--nic", "--tap none1")
 
 
 class Archives(unittest.TestCase):
