@@ -252,6 +252,12 @@ int nic_link_stop(struct nic *nic);  /* carrier off: disable, quiesce */
 int nic_pair_late(struct nic *nic, struct nic_pair *pair); /* complains, -ETIMEDOUT */
 int nic_pair_wait(struct nic *nic, struct nic_pair *pair, int64_t deadline_ms);
 
+/* Whether the pair's queues may be looked at: since its interrupt has come and until it is unmasked
+ * again, as the driver's NAPI does. Who looks earlier returns the credit of a completion whose
+ * interrupt is on its way; that interrupt finds nothing, and what is returned then, no credit,
+ * crosses the next one, for which the device forgets a completion that nobody has seen. */
+bool nic_pair_awake(struct nic *nic, struct nic_pair *pair);
+
 /* Returns the credits of what was consumed, and unmasks when DRAINED (2.4). */
 int nic_pair_credits(struct nic *nic, struct nic_pair *pair, bool drained);
 

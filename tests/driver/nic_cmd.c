@@ -234,6 +234,19 @@ int nic_pair_credits(struct nic *nic, struct nic_pair *pair, bool drained)
 	return nic_intr_write(nic, pair->vector, REG_INTR_CREDITS, credits);
 }
 
+bool nic_pair_awake(struct nic *nic, struct nic_pair *pair)
+{
+	uint64_t count;
+
+	if (nic->options.polled)
+		return true;
+	if (pair->armed && read(pair->eventfd, &count, sizeof(count)) == sizeof(count)) {
+		pair->irqs++;
+		pair->armed = false;
+	}
+	return !pair->armed;
+}
+
 int nic_pair_late(struct nic *nic, struct nic_pair *pair)
 {
 	uint32_t credits = 0, mask = 0;

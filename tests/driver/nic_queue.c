@@ -125,10 +125,15 @@ int nic_queue_control(struct nic *nic, struct nic_queue *queue, bool enable)
 
 /* ---- vectors ---- */
 
-/* Returns all credits; none of them may be returned again. */
+/* Forgets interrupts that have come, and returns all credits; none of them may be returned again.
+ */
 static int nic_vector_clean(struct nic *nic, struct nic_pair *pair)
 {
 	uint32_t credits;
+	eventfd_t count;
+
+	if (pair->eventfd >= 0)
+		eventfd_read(pair->eventfd, &count);
 	int err = nic_intr_read(nic, pair->vector, REG_INTR_CREDITS, &credits);
 
 	pair->work = 0;
@@ -250,6 +255,7 @@ int nic_link_stop(struct nic *nic)
 		err = nic_queue_control(nic, &nic->pair[i].tx, false);
 	for (unsigned i = 0; i < nic->pair_count && !err; i++) {
 		err = nic_intr_write(nic, nic->pair[i].vector, REG_INTR_MASK, 1);
+		nic->pair[i].armed = false;
 		if (!err)
 			err = nic_queue_control(nic, &nic->pair[i].rx, false);
 	}
@@ -265,6 +271,7 @@ int nic_down(struct nic *nic)
 		struct nic_pair *pair = &nic->pair[i];
 
 		err = nic_intr_write(nic, pair->vector, REG_INTR_MASK, 1);
+		pair->armed = false;
 		nic_tx_reap(nic, pair, UINT32_MAX);
 		if (!err && pair->work)
 			err = nic_pair_credits(nic, pair, false);

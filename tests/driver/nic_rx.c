@@ -137,7 +137,7 @@ static void nic_rx_copy(struct nic *nic, const struct nic_queue *queue, const st
 int nic_rx_take(struct nic *nic, struct nic_pair *pair, struct nic_frame *frame)
 {
 	struct nic_queue *queue = &pair->rx;
-	const struct rx_comp *entry = nic_queue_peek(nic, queue);
+	const struct rx_comp *entry = nic_pair_awake(nic, pair) ? nic_queue_peek(nic, queue) : NULL;
 	struct rx_comp comp;
 	int err;
 

@@ -242,6 +242,8 @@ int nic_tx_reap(struct nic *nic, struct nic_pair *pair, unsigned limit)
 {
 	unsigned reaped = 0;
 
+	if (!nic_pair_awake(nic, pair))
+		return 0;
 	while (reaped < limit) {
 		const uint8_t *comp = nic_queue_peek(nic, &pair->tx);
 		int err;
