@@ -511,24 +511,32 @@ static void gives_up_on_a_client_that_never_reads(void **state)
 	rig_version(rig);
 }
 
+/* Sends a message COUNT times, in one piece, that wants no reply. */
+static void send_many(struct rig *rig, unsigned count, uint16_t command, const void *body,
+                      size_t body_size)
+{
+	static uint8_t bytes[1000 * 40];
+	size_t size = 0;
+
+	for (unsigned i = 0; i < count; i++)
+		size += rig_build(rig, bytes + size, command, VFIO_USER_NO_REPLY, body, body_size);
+	assert_true(size <= sizeof(bytes));
+	rig_send_raw(rig, bytes, size, NULL, 0);
+}
+
 /* Row 34: a flood leaves the others their turn, and is worked off without new events. */
 static void serves_a_flood_within_its_budget(void **state)
 {
-	static uint8_t bytes[1000 * 40];
 	struct rig *rig = *state;
 	struct {
 		struct vfio_user_region_access access;
 		uint64_t value;
 	} write = {{.region = 2, .count = 8}, 1};
-	size_t size = 0;
 	unsigned turns = 0;
 
 	rig_pair(rig, NULL);
 	rig_version(rig);
-	while (size < sizeof(bytes))
-		size += rig_build(rig, bytes + size, VFIO_USER_REGION_WRITE, VFIO_USER_NO_REPLY,
-		                  &write, sizeof(write));
-	rig_send_raw(rig, bytes, size, NULL, 0);
+	send_many(rig, 1000, VFIO_USER_REGION_WRITE, &write, sizeof(write));
 	while (rig->access_count < 1000) {
 		unsigned before = rig->access_count;
 
@@ -544,17 +552,12 @@ static void serves_a_flood_within_its_budget(void **state)
 /* Whether or not they are answered, large reads take their time. */
 static void serves_large_reads_one_at_a_time(void **state)
 {
-	static uint8_t bytes[16 * 32];
 	struct rig *rig = *state;
 	struct vfio_user_region_access access = {.region = 2, .count = VFIO_USER_MAX_TRANSFER};
-	size_t size = 0;
 
 	rig_pair(rig, NULL);
 	rig_version(rig);
-	while (size < sizeof(bytes))
-		size += rig_build(rig, bytes + size, VFIO_USER_REGION_READ, VFIO_USER_NO_REPLY,
-		                  &access, sizeof(access));
-	rig_send_raw(rig, bytes, size, NULL, 0);
+	send_many(rig, 16, VFIO_USER_REGION_READ, &access, sizeof(access));
 	for (unsigned done = 0; done < 16 * (VFIO_USER_MAX_TRANSFER / 8);) {
 		assert_int_equal(loop_turn(rig->loop, 0), 0);
 		/* once for the socket, and once for what was left over */
