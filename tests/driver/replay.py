@@ -408,6 +408,7 @@ class Replay:
             self.queues.clear()
             self.rdma_queues.clear()
         if self.opcode == 40:
+            self.created()
             self.queues["AdminQ"] = self.pending_init[1]
 
     def queue_init(self, kind, index, entries, ring, cq, sg):
@@ -415,11 +416,21 @@ class Replay:
         name = kind if kind in ("AdminQ", "NotifyQ") else f"{kind} {index}"
         self.pending_init = (name, Queue(fields))
 
+    def created(self):
+        """What the driver does before a queue is initialized: the completion ring is zeroed."""
+        name, queue = self.pending_init
+        if name != "NotifyQ":
+            self.memory[queue.cq:queue.cq + 16 * queue.entries] = bytes(16 * queue.entries)
+
+    def completed(self, queue):
+        """Whether there is a completion that was not taken."""
+        return (self.memory[queue.cq + 16 * queue.cq_tail + 15] & 0x80) == queue.color
+
     def completion(self, queue):
         """The next completion of a queue, color taken off, or None when it does not come."""
         at = queue.cq + 16 * queue.cq_tail
         end = time.monotonic() + WAIT
-        while (self.memory[at + 15] & 0x80) != queue.color:
+        while not self.completed(queue):
             if time.monotonic() > end:
                 return None
             select.select([], [], [], 0.0002)
@@ -591,6 +602,8 @@ class Replay:
         if opcode == 32:  # by the id that this device gave
             ident = self.filters.get(request[4:8], request[4:8])
             request = request[:4] + ident + request[8:]
+        if opcode == 40:
+            self.created()
         if opcode in (51, 52, 53):
             self.rdma_created(opcode, request)
         self.memory[queue.ring + 64 * at:queue.ring + 64 * at + 64] = request
@@ -654,6 +667,8 @@ class Replay:
         if queue.head != index:
             self.skipped["transmit doorbells without recorded descriptors"] += 1
             return
+        if self.completed(queue):
+            raise Difference(f"TXQ {qid}: a completion before the doorbell")
         self.ring(slot, qid, index)
         last = (index - 1) % queue.entries
         while posted:
