@@ -145,6 +145,17 @@ static void close_set(struct transport_fds *set)
 	set->count = 0;
 }
 
+void transport_hang_up(int fd)
+{
+	char unread[4096];
+
+	/* From here on nothing more can be sent to us, so what is there is bounded by the buffers. */
+	if (shutdown(fd, SHUT_RDWR) == 0)
+		while (recv(fd, unread, sizeof(unread), MSG_DONTWAIT) > 0)
+			;
+	close(fd);
+}
+
 void transport_close(struct transport *transport)
 {
 	if (!transport->io)
@@ -153,7 +164,7 @@ void transport_close(struct transport *transport)
 		close_set(&transport->fds[i]);
 	transport->fds_count = 0;
 	if (transport->fd >= 0)
-		close(transport->fd);
+		transport_hang_up(transport->fd);
 	free(transport->buf);
 	free(transport->out.buf);
 	transport->buf = transport->out.buf = NULL;

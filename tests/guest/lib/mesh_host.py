@@ -66,12 +66,29 @@ def kill(process):
     wait_for(f"the end of process {process}", lambda: not alive(process))
 
 
-def alive(process):
+def state(stat):
+    """The letter of a stat file in /proc; Z for what is not there any more."""
     try:
-        state = Path(f"/proc/{process}/stat").read_text("ascii").rpartition(")")[2].split()[0]
+        return stat.read_text("ascii").rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):
-        return False
-    return state != "Z"
+        return "Z"
+
+
+def alive(process):
+    return state(Path(f"/proc/{process}/stat")) != "Z"
+
+
+def kill_server(number):
+    """SIGKILL in the middle of traffic, but with all messages of its QEMU read, which stands still for it: a
+    socket that is closed with unread messages is an error to QEMU 11.1, and the error an assertion."""
+    qemu, server = pid(f"qemu.{number}"), pid(f"server.{number}")
+    os.kill(qemu, signal.SIGSTOP)
+    threads = [task / "stat" for task in Path(f"/proc/{qemu}/task").iterdir()]
+    wait_for("QEMU to stop", lambda: all(state(thread) in "TZ" for thread in threads))
+    for _ in range(10):  # an answer takes a turn, and each turn reads what is there
+        mesh(number)
+    kill(server)
+    os.kill(qemu, signal.SIGCONT)
 
 
 def command(server):

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The host's part of mesh-kill.sh: the manager, which has no guest, and all the killing."""
 
-from mesh_host import LAB, alive, barrier, command, gid_states, kill, live, mesh, pid, start, wait_for
+from mesh_host import LAB, alive, barrier, command, gid_states, kill, kill_server, live, mesh, pid, start, wait_for
 
 
 def start_manager():
@@ -37,7 +37,7 @@ def main():
     barrier("manager-started")
 
     barrier("kill-server")
-    kill(pid("server.2"))
+    kill_server(2)
     barrier("server-killed")
     barrier("start-server")
     start(command(2), "server.2.log")

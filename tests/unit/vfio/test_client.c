@@ -66,6 +66,19 @@ static void next_client(struct rig *rig)
 	rig->fd = connect_path();
 }
 
+/* Sends a message COUNT times, in one piece, that wants no reply. */
+static void send_many(struct rig *rig, unsigned count, uint16_t command, const void *body,
+                      size_t body_size)
+{
+	static uint8_t bytes[1000 * 40];
+	size_t size = 0;
+
+	for (unsigned i = 0; i < count; i++)
+		size += rig_build(rig, bytes + size, command, VFIO_USER_NO_REPLY, body, body_size);
+	assert_true(size <= sizeof(bytes));
+	rig_send_raw(rig, bytes, size, NULL, 0);
+}
+
 /* ---- the path ---- */
 
 static void makes_the_socket_with_its_mode(void **state)
@@ -331,6 +344,33 @@ static void edit_fd(struct vfio_server_config *config)
 	config->fd = inherited;
 }
 
+/* The end of the stream, and no error: those who are served and those who wait have all sent what
+ * nobody has read, descriptors among it. */
+static void hangs_up_without_an_error(void **state)
+{
+	struct rig *rig = *state;
+	struct vfio_user_region_access access = {.region = 0, .count = 4};
+	int served, memory = rig_memfd(4096);
+	char byte;
+
+	assert_int_equal(vfio_server_start(rig->server), 0);
+	next_client(rig);
+	rig_version(rig);
+	send_many(rig, 64, VFIO_USER_REGION_READ, &access, sizeof(access));
+	rig_send_fds(rig, VFIO_USER_DMA_MAP, &access, sizeof(access), &memory, 1);
+	served = rig->fd;
+	rig->fd = connect_path();
+	send_many(rig, 1, VFIO_USER_VERSION, &access, sizeof(access));
+	vfio_server_destroy(rig->server);
+	rig->server = NULL;
+	assert_int_equal(recv(served, &byte, 1, MSG_DONTWAIT), 0);
+	assert_int_equal(recv(rig->fd, &byte, 1, MSG_DONTWAIT), 0);
+	close(served);
+	close(rig->fd);
+	rig->fd = -1;
+	close(memory);
+}
+
 static void serves_an_inherited_listening_socket(void **state)
 {
 	struct rig *rig;
@@ -511,19 +551,6 @@ static void gives_up_on_a_client_that_never_reads(void **state)
 	rig_version(rig);
 }
 
-/* Sends a message COUNT times, in one piece, that wants no reply. */
-static void send_many(struct rig *rig, unsigned count, uint16_t command, const void *body,
-                      size_t body_size)
-{
-	static uint8_t bytes[1000 * 40];
-	size_t size = 0;
-
-	for (unsigned i = 0; i < count; i++)
-		size += rig_build(rig, bytes + size, command, VFIO_USER_NO_REPLY, body, body_size);
-	assert_true(size <= sizeof(bytes));
-	rig_send_raw(rig, bytes, size, NULL, 0);
-}
-
 /* Row 34: a flood leaves the others their turn, and is worked off without new events. */
 static void serves_a_flood_within_its_budget(void **state)
 {
@@ -579,6 +606,7 @@ int main(void)
 	        TEST(forgets_a_client_that_ends_anywhere),
 	        TEST(hides_a_client_from_the_next),
 	        TEST(ends_when_nobody_reads),
+	        TEST(hangs_up_without_an_error),
 	        TEST(serves_an_inherited_listening_socket),
 	        TEST(stops_the_loop_after_an_inherited_connection),
 	        TEST(refuses_inherited_descriptors_that_are_no_stream_socket),
