@@ -149,7 +149,8 @@ void transport_hang_up(int fd)
 {
 	char unread[4096];
 
-	/* From here on nothing more can be sent to us, so what is there is bounded by the buffers. */
+	/* From here on nothing more can be sent to us, so what is there is bounded by the buffers.
+	 */
 	if (shutdown(fd, SHUT_RDWR) == 0)
 		while (recv(fd, unread, sizeof(unread), MSG_DONTWAIT) > 0)
 			;

@@ -79,10 +79,10 @@ struct message {
 int transport_open(struct transport *transport, const struct transport_io *io, int fd);
 
 /*
- * Closes a connected socket so that the other side finds the end of the stream. A plain close() with
- * messages unread would be an error to it, ECONNRESET, and QEMU 11.1, whose doorbells never stop
- * coming, fails an assertion then (util/error.c, an error on top of an error) and takes the guest
- * with it.
+ * Closes a connected socket so that the other side finds the end of the stream. A plain close()
+ * with messages unread would be an error to it, ECONNRESET, and QEMU 11.1, whose doorbells never
+ * stop coming, fails an assertion then (util/error.c, an error on top of an error) and takes the
+ * guest with it.
  */
 void transport_hang_up(int fd);
 
