@@ -176,6 +176,8 @@ static int socket_option(int fd, int option, int *value)
 /* What an inherited descriptor is: 1 listening, 0 connected, or a negative errno. */
 static int inherited_kind(int fd)
 {
+	struct sockaddr_storage peer;
+	socklen_t size = sizeof(peer);
 	int domain, type, listening;
 	int error = socket_option(fd, SO_DOMAIN, &domain);
 
@@ -187,6 +189,9 @@ static int inherited_kind(int fd)
 		return error;
 	if (domain != AF_UNIX || type != SOCK_STREAM)
 		return -EPROTOTYPE;
+	/* One without a peer would end as a client that left at once does. */
+	if (!listening && getpeername(fd, (struct sockaddr *)&peer, &size) < 0)
+		return -errno;
 	return listening;
 }
 

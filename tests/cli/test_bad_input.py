@@ -97,6 +97,9 @@ class BadInput(program.Test):
             self.refuses(["--fd", str(other.fileno())], "--fd", pass_fds=[other.fileno()])
         with open("/dev/null", encoding="ascii") as file:
             self.refuses(["--fd", str(file.fileno())], "--fd", pass_fds=[file.fileno()])
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as alone:
+            fd = alone.fileno()
+            self.refuses(["--fd", str(fd)], f"--fd {fd}:", "not connected", pass_fds=[fd])
 
     def test_descriptors_that_were_not_passed(self):
         """None of these may be taken for a descriptor that the server opens itself."""
