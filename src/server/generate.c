@@ -163,6 +163,7 @@ static void man_rest(void)
 	heading("EXAMPLES");
 	paragraph("Serve a NIC whose Ethernet side is the TAP interface ernic0:");
 	puts(".RS\n.nf\nsudo ip tuntap add dev ernic0 mode tap user $USER\n"
+	     "sudo ip link set ernic0 up\n"
 	     "rocm\\-ernic \\-\\-socket /tmp/nic.sock \\-\\-tap ernic0 \\-v\n.fi\n.RE\n.PP");
 	paragraph("Give it to a guest, whose memory must be shared:");
 	puts(".RS\n.nf\nqemu\\-system\\-x86_64 \\-m 2G \\e\n"
