@@ -5,6 +5,8 @@ set -euo pipefail
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 COMMAND=$(basename "$0" .sh)
+# An ordinary user of Debian has neither in PATH; what comes first stays the user's.
+export PATH="$PATH:/usr/sbin:/sbin"
 JOBS=${ERNIC_JOBS:-$(nproc)}
 
 # Exit codes of all commands: 0 done, 1 something failed, 2 wrong usage.

@@ -11,10 +11,20 @@ import sys
 from .errors import LabError
 
 FAILED = 125
+# Where chroot and others are: an ordinary user of Debian has neither in PATH.
+SYSTEM_FOLDERS = ("/usr/sbin", "/sbin")
+
+
+def complete_path() -> None:
+    """Let this process and all its children find the system's programs, after the user's own."""
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    missing = [folder for folder in SYSTEM_FOLDERS if folder not in folders]
+    os.environ["PATH"] = os.pathsep.join([*folders, *missing])
 
 
 def run(name: str) -> int:
     """Run the command module `name`; 125 when the lab itself fails."""
+    complete_path()
     try:
         return int(importlib.import_module(f"{__package__}.{name}").main(sys.argv[1:]))
     except LabError as err:

@@ -5,6 +5,7 @@
 import contextlib
 import io
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -17,7 +18,7 @@ sys.dont_write_bytecode = True
 LAB = Path(__file__).resolve().parents[2] / "lab"
 sys.path.insert(0, str(LAB))
 
-from ernic_lab import cache, guest, kernel, machine, modules, network  # noqa: E402
+from ernic_lab import cache, command, guest, kernel, machine, modules, network  # noqa: E402
 from ernic_lab import options, runner, server, uc  # noqa: E402
 from ernic_lab.barrier import Barriers  # noqa: E402
 from ernic_lab.cpio import Archive  # noqa: E402
@@ -151,6 +152,24 @@ class Taps(unittest.TestCase):
                     network._need_device(["x"])
         with mock.patch.object(network, "TUN", Path("/none")):
             self.refused("TAP none1: the host has no /none; .*modprobe tun", "--nic", "--tap none1")
+
+
+class Environment(unittest.TestCase):
+    def test_programs_of_the_system_are_found_without_a_path_to_them(self):
+        for path in ("/usr/local/bin:/usr/bin:/bin", "/sbin:/bin"):
+            with mock.patch.dict(os.environ, PATH=path):
+                command.complete_path()
+                folders = os.environ["PATH"].split(":")
+                self.assertTrue(os.environ["PATH"].startswith(path))
+                self.assertEqual(folders.count("/usr/sbin"), 1)
+                self.assertEqual(folders.count("/sbin"), 1)
+                self.assertIsNotNone(shutil.which("chroot"))
+
+    def test_every_command_has_them(self):
+        place = {"PATH": "/usr/bin:/bin", "XDG_CACHE_HOME": "/nonexistent"}
+        with mock.patch.dict(os.environ, place), mock.patch.object(sys, "argv", ["clean"]):
+            self.assertEqual(command.run("clean"), 0)
+            self.assertIn("/usr/sbin", os.environ["PATH"].split(":"))
 
 
 class Archives(unittest.TestCase):
