@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/foreign.h"
 #include "base/log.h"
 
 /* Whoever may read a folder may lock it for good, and /tmp is everybody's: no server waits longer
@@ -95,7 +96,7 @@ static int bind_at(int fd, const struct sockaddr_un *address, mode_t mode)
 
 int listener_open(struct listener *listener, const char *path, mode_t mode, int backlog)
 {
-	*listener = (struct listener){.fd = -1, .address.sun_family = AF_UNIX};
+	*listener = (struct listener){.fd = -1, .backlog = backlog, .address.sun_family = AF_UNIX};
 	if (strlen(path) >= sizeof(listener->address.sun_path))
 		return -ENAMETOOLONG;
 	strcpy(listener->address.sun_path, path);
@@ -120,6 +121,18 @@ int listener_open(struct listener *listener, const char *path, mode_t mode, int 
 	return error;
 }
 
+static void turn_away(const struct listener *listener)
+{
+	for (int i = 0; i <= listener->backlog;
+	     i++) { /* the kernel takes one more than it is told */
+		int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+		if (fd < 0)
+			return;
+		foreign_hang_up(fd);
+	}
+}
+
 void listener_close(struct listener *listener)
 {
 	const char *path = listener->address.sun_path;
@@ -127,6 +140,7 @@ void listener_close(struct listener *listener)
 
 	if (listener->fd < 0)
 		return;
+	turn_away(listener);
 	close(listener->fd);
 	listener->fd = -1;
 	if (lstat(path, &now) == 0 && now.st_ino == listener->made.st_ino &&

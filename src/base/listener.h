@@ -8,6 +8,7 @@
 
 struct listener {
 	int fd; /* listens, non-blocking; -1 when closed */
+	int backlog;
 	struct sockaddr_un address;
 	struct stat made; /* what stands there, as we made it */
 };
@@ -22,8 +23,9 @@ struct listener {
  */
 int listener_open(struct listener *listener, const char *path, mode_t mode, int backlog);
 
-/* Closes the descriptor and removes the socket, unless somebody else's stands there now. Does
- * nothing for a listener that could not be opened, or twice. */
+/* Hangs up on those who wait to be accepted (base/foreign.h), closes the descriptor and removes the
+ * socket, unless somebody else's stands there now. Does nothing for a listener that could not be
+ * opened, or twice. */
 void listener_close(struct listener *listener);
 
 #endif

@@ -164,21 +164,28 @@ static void qp_clear(struct rdma_qp *qp)
 	qp->recv_watched = false;
 }
 
-static struct rdma_qp *qp_allocate(struct rdma_dev *dev)
+/* Before a QP may send: 32 K of them that never do would otherwise cost a gigabyte on some fabrics.
+ */
+static int window_make(struct rdma_qp *qp)
 {
-	struct rdma_qp *qp = calloc(1, sizeof(*qp));
+	uint32_t size = qp->dev->window;
 
-	if (!qp)
-		return NULL;
-	qp->window = calloc(dev->window, sizeof(*qp->window));
-	if (!qp->window) {
-		free(qp);
-		return NULL;
-	}
-	qp->window_mask = dev->window - 1;
-	for (uint32_t i = 0; i < dev->window; i++)
+	if (qp->window)
+		return 0;
+	qp->window = calloc(size, sizeof(*qp->window));
+	if (!qp->window)
+		return -ENOMEM;
+	qp->window_mask = size - 1;
+	for (uint32_t i = 0; i < size; i++)
 		qp->window[i].qp = qp;
-	return qp;
+	return 0;
+}
+
+static void window_free(struct rdma_qp *qp)
+{
+	assert(qp->head == qp->tail);
+	free(qp->window);
+	qp->window = NULL;
 }
 
 int rdma_qp_create(struct rdma_dev *dev, const struct rdma_qp_config *config, struct rdma_qp **out)
@@ -189,12 +196,10 @@ int rdma_qp_create(struct rdma_dev *dev, const struct rdma_qp_config *config, st
 		return -EINVAL;
 	if (rdma_qp_find(dev, config->qpn))
 		return -EEXIST;
-	struct rdma_qp *qp = qp_allocate(dev);
+	struct rdma_qp *qp = calloc(1, sizeof(*qp));
 	struct rdma_qp **slot = qp ? rdma_table_add(&dev->qps, config->qpn) : NULL;
 
 	if (!slot) {
-		if (qp)
-			free(qp->window);
 		free(qp);
 		return -ENOMEM;
 	}
@@ -222,7 +227,7 @@ void rdma_qp_destroy(struct rdma_qp *qp)
 
 	*slot = NULL;
 	rdma_table_drop(&qp->dev->qps, qp->qpn);
-	free(qp->window);
+	window_free(qp);
 	free(qp);
 }
 
@@ -315,6 +320,7 @@ static void enter_reset(struct rdma_qp *qp)
 {
 	qp->state = RDMA_QPS_RESET;
 	qp_clear(qp);
+	window_free(qp);
 	qp->attr = attr_at_reset;
 	qp->msn = 0;
 	qp->comm_est = false;
@@ -351,6 +357,8 @@ int rdma_qp_modify(struct rdma_qp *qp, uint32_t mask, const struct rdma_qp_attr 
 		return -EPROTO;
 	if ((mask & RDMA_ATTR_STATE) && !(rdma_states[qp->state].to & 1 << attr->state))
 		return -EPROTO;
+	if ((mask & RDMA_ATTR_STATE) && rdma_states[attr->state].fetches && window_make(qp) < 0)
+		return -ENOMEM;
 	attr_take(qp, mask, attr);
 	if (mask & RDMA_ATTR_STATE)
 		enter_state(qp, attr->state);

@@ -471,6 +471,7 @@ struct rdma_qp_attr {
  * Changes a QP. ATTR fields whose bit is not in MASK are not looked at. Returns 0, or
  *   -EPROTO  no such transition from the QP's state, or it is not in cur_state (BAD_STATE)
  *   -EINVAL  a value is out of range (BAD_ATTR); nothing has changed
+ *   -ENOMEM  no memory for the messages of a QP that may send; nothing has changed
  * Entering ERR flushes before the call returns; entering RESET drops everything silently, with
  * completions of the QP's old life never to come.
  */

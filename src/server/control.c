@@ -32,6 +32,7 @@
 
 #include "base/bytes.h"
 #include "base/counter.h"
+#include "base/foreign.h"
 #include "base/listener.h"
 #include "base/loop.h"
 #include "server/server.h"
@@ -73,7 +74,7 @@ static void client_close(struct client *client)
 
 	loop_cancel(loop, &client->work);
 	loop_remove(loop, &client->source);
-	close(client->source.fd);
+	foreign_hang_up(client->source.fd);
 	json_object_put(client->answer);
 	for (unsigned i = 0; i < CONTROL_CLIENTS_MAX; i++)
 		if (control->clients[i] == client)
@@ -168,11 +169,15 @@ static void client_work(struct loop_work *work)
 
 static void client_read(struct client *client)
 {
-	ssize_t got = recv(client->source.fd, client->line + client->used,
-	                   CONTROL_LINE_MAX - 1 - client->used, MSG_DONTWAIT);
+	int fds[FOREIGN_FDS_MAX];
+	unsigned fd_count;
+	ssize_t got = foreign_recv(client->source.fd, client->line + client->used,
+	                           CONTROL_LINE_MAX - 1 - client->used, fds, &fd_count);
 
+	for (unsigned i = 0; i < fd_count; i++) /* no command takes one */
+		foreign_close(fds[i]);
 	if (got < 0) {
-		if (errno != EAGAIN && errno != EINTR)
+		if (got != -EAGAIN)
 			client_close(client);
 		return;
 	}
@@ -235,7 +240,7 @@ static void refuse_client(int fd)
 
 	counter_inc(&server_control_clients_refused);
 	send(fd, text, sizeof(text) - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
-	close(fd);
+	foreign_hang_up(fd);
 }
 
 static void listener_ready(struct loop_source *source, uint32_t events)

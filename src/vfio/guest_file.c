@@ -7,7 +7,7 @@
  * is closed after the mapping, which keeps the inode alive; a client cannot use up descriptors.
  *
  * Only regular files of tmpfs and hugetlbfs are taken. Pages of other file systems can take
- * forever to arrive (FUSE, NFS), and the thread with them.
+ * forever to arrive (FUSE, NFS), and the thread with them, and so can what fstat() asks for.
  *
  * A client can truncate its file at any time, and the next access raises SIGBUS. The handler
  * replaces the whole mapping by anonymous zeros, so that the access goes on, and signals the
@@ -174,21 +174,32 @@ void guest_file_put(struct guest_files *files, struct guest_file *file)
 		loop_arm(files->loop, &files->idle_timer, loop_now(files->loop) + IDLE_NS);
 }
 
-/* Whether pages of the file that FD is open on come without help from elsewhere; *BLOCK gets the
- * size that mappings of it are a multiple of. */
-static bool file_is_memory(int fd, const struct stat *info, uint64_t *block)
+/* Whether pages of the file that FD is open on come without help from elsewhere. Only files of
+ * memory have seals; no other file system is asked anything, because already fstat() waits for the
+ * process that serves a file. */
+static bool file_is_memory(int fd)
+{
+	return fcntl(fd, F_GET_SEALS) >= 0;
+}
+
+/* The size that mappings of the file are a multiple of, or 0 when it is of another file system. */
+static uint64_t file_block(int fd)
 {
 	struct statfs fs;
 
-	if (!S_ISREG(info->st_mode) || fstatfs(fd, &fs) < 0)
-		return false;
-	*block = (uint64_t)sysconf(_SC_PAGESIZE);
+	if (fstatfs(fd, &fs) < 0)
+		return 0;
 	if (fs.f_type == TMPFS_MAGIC)
-		return true;
-	if (fs.f_type != HUGETLBFS_MAGIC)
-		return false;
-	*block = (uint64_t)fs.f_bsize;
-	return true;
+		return (uint64_t)sysconf(_SC_PAGESIZE);
+	return fs.f_type == HUGETLBFS_MAGIC ? (uint64_t)fs.f_bsize : 0;
+}
+
+static int refuse_file(void)
+{
+	counter_inc(&vfio_file_refused);
+	log_guest("vfio: guest memory is not a memfd, shared-memory or hugetlbfs file; "
+	          "use memory-backend-memfd,share=on");
+	return -EINVAL;
 }
 
 static struct guest_file *find_file(struct guest_files *files, const struct stat *info,
@@ -222,14 +233,10 @@ static int map_whole(struct guest_files *files, int fd, struct guest_file *file)
 static int add_file(struct guest_files *files, int fd, const struct stat *info, bool writable,
                     struct guest_file **out)
 {
-	uint64_t block;
+	uint64_t block = file_block(fd);
 
-	if (!file_is_memory(fd, info, &block)) {
-		counter_inc(&vfio_file_refused);
-		log_guest("vfio: guest memory is not a memfd, shared-memory or hugetlbfs file; "
-		          "use memory-backend-memfd,share=on");
-		return -EINVAL;
-	}
+	if (block == 0)
+		return refuse_file();
 	uint64_t size = ((uint64_t)info->st_size + block - 1) / block * block;
 
 	if (files->count == FILES_MAX || size > MAPPED_MAX - files->mapped) {
@@ -265,12 +272,10 @@ int guest_file_map(struct guest_files *files, int fd, uint64_t offset, struct re
 	int mode = fcntl(fd, F_GETFL);
 	struct stat info;
 
-	if (mode < 0 || fstat(fd, &info) < 0)
+	if (mode < 0 || (mode & O_PATH) || !file_is_memory(fd))
+		return refuse_file();
+	if (fstat(fd, &info) < 0)
 		return -errno;
-	if ((mode & O_PATH) || !S_ISREG(info.st_mode)) {
-		counter_inc(&vfio_file_refused);
-		return -EINVAL;
-	}
 	if (offset > (uint64_t)info.st_size || size > (uint64_t)info.st_size - offset) {
 		counter_inc(&vfio_file_range);
 		return -EINVAL;

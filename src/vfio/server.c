@@ -227,18 +227,6 @@ int vfio_server_start(struct vfio_server *server)
 	return loop_add(server->loop, &server->listener, EPOLLIN);
 }
 
-/* Ends the wait of those who were to be served next: they shall not see an error (transport.h). */
-static void turn_away(int listener)
-{
-	for (unsigned i = 0; i <= BACKLOG; i++) {
-		int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-
-		if (fd < 0)
-			return;
-		transport_hang_up(fd);
-	}
-}
-
 void vfio_server_destroy(struct vfio_server *server)
 {
 	if (!server)
@@ -249,8 +237,6 @@ void vfio_server_destroy(struct vfio_server *server)
 	loop_remove(server->loop, &server->poison);
 	if (server->inherited_fd >= 0)
 		close(server->inherited_fd);
-	if (server->socket.fd >= 0)
-		turn_away(server->socket.fd);
 	listener_close(&server->socket);
 	guest_mem_clear(&server->mem);
 	pci_irq_fini(&server->irq);

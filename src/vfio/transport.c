@@ -28,6 +28,7 @@
 #include <unistd.h>
 
 #include "base/counter.h"
+#include "base/foreign.h"
 #include "base/iov.h"
 
 #define BUFFER_SIZE 65536 /* 1,600 doorbells; a socket holds about 300 */
@@ -42,49 +43,15 @@ COUNTER(vfio_sends_queued, "messages that the socket did not take at once");
 /* ---- socket ---- */
 
 /* Takes the descriptors out of a control message, whatever else is there. */
-static unsigned take_fds(struct msghdr *header, int *fds)
-{
-	unsigned count = 0;
-
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(header); c; c = CMSG_NXTHDR(header, c)) {
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-			continue;
-		size_t size = c->cmsg_len - CMSG_LEN(0);
-
-		assert(count + size / sizeof(int) <= VFIO_USER_MAX_FDS);
-		memcpy(&fds[count], CMSG_DATA(c), size);
-		count += (unsigned)(size / sizeof(int));
-	}
-	return count;
-}
+static_assert(VFIO_USER_MAX_FDS == FOREIGN_FDS_MAX, "a set takes what comes");
 
 static ssize_t socket_receive(struct transport *transport, void *buf, size_t size, int *fds,
                               unsigned *fd_count)
 {
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE(VFIO_USER_MAX_FDS * sizeof(int))];
-	} control;
-	struct iovec iov = {.iov_base = buf, .iov_len = size};
-	struct msghdr header = {.msg_iov = &iov,
-	                        .msg_iovlen = 1,
-	                        .msg_control = control.space,
-	                        .msg_controllen = sizeof(control.space)};
-	ssize_t got = recvmsg(transport->fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	ssize_t got = foreign_recv(transport->fd, buf, size, fds, fd_count);
 
-	*fd_count = 0;
-	if (got < 0)
-		return errno == EINTR ? -EAGAIN : -errno;
-	if (header.msg_controllen > 0)
-		*fd_count = take_fds(&header, fds);
-	if (header.msg_flags & MSG_CTRUNC) {
-		/* Some were lost, for want of free descriptors; which ones cannot be known. */
+	if (got == -EMFILE)
 		counter_inc(&vfio_fds_truncated);
-		for (unsigned i = 0; i < *fd_count; i++)
-			close(fds[i]);
-		*fd_count = 0;
-		return -EMFILE;
-	}
 	return got;
 }
 
@@ -141,20 +108,8 @@ static void close_set(struct transport_fds *set)
 {
 	for (unsigned i = 0; i < set->count; i++)
 		if (set->fds[i] >= 0)
-			close(set->fds[i]);
+			foreign_close(set->fds[i]);
 	set->count = 0;
-}
-
-void transport_hang_up(int fd)
-{
-	char unread[4096];
-
-	/* From here on nothing more can be sent to us, so what is there is bounded by the buffers.
-	 */
-	if (shutdown(fd, SHUT_RDWR) == 0)
-		while (recv(fd, unread, sizeof(unread), MSG_DONTWAIT) > 0)
-			;
-	close(fd);
 }
 
 void transport_close(struct transport *transport)
@@ -165,7 +120,7 @@ void transport_close(struct transport *transport)
 		close_set(&transport->fds[i]);
 	transport->fds_count = 0;
 	if (transport->fd >= 0)
-		transport_hang_up(transport->fd);
+		foreign_hang_up(transport->fd);
 	free(transport->buf);
 	free(transport->out.buf);
 	transport->buf = transport->out.buf = NULL;

@@ -78,15 +78,8 @@ struct message {
 /* Opens a closed transport on FD (or a recording). Returns 0 or -ENOMEM. */
 int transport_open(struct transport *transport, const struct transport_io *io, int fd);
 
-/*
- * Closes a connected socket so that the other side finds the end of the stream. A plain close()
- * with messages unread would be an error to it, ECONNRESET, and QEMU 11.1, whose doorbells never
- * stop coming, fails an assertion then (util/error.c, an error on top of an error) and takes the
- * guest with it.
- */
-void transport_hang_up(int fd);
-
-/* Hangs up, and closes every descriptor that was received and not kept. Idempotent. */
+/* Hangs up (base/foreign.h), and closes every descriptor that was received and not kept.
+ * Idempotent. */
 void transport_close(struct transport *transport);
 
 /* Receives once. Returns 0, -EAGAIN when nothing was there, -ENODATA at the end of the stream, or

@@ -3,11 +3,14 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/counter.h"
 #include "unit.h"
 
 static char path[] = "/tmp/ernic-test-log-XXXXXX";
@@ -142,6 +145,38 @@ static void a_file_that_cannot_be_opened_keeps_the_old_one(void **state)
 	assert_int_equal(count_lines(logged()), 1);
 }
 
+/* Nobody waits for a pipe: not for its reader, and not for its room. */
+static void a_pipe_does_not_stop_the_program(void **state)
+{
+	const struct counter *lost = counter_find("base_log_lines_lost");
+	char fifo[64], bytes[8192];
+	uint64_t before = counter_get(lost), written = 0, lines = 0;
+
+	(void)state;
+	snprintf(fifo, sizeof(fifo), "%s.fifo", path);
+	log_set_level(LOG_LEVEL_WARN);
+	assert_int_equal(mkfifo(fifo, 0600), 0);
+	assert_int_equal(log_set_file(fifo), -ENXIO);
+
+	int reader = open(fifo, O_RDONLY | O_NONBLOCK);
+
+	assert_true(reader >= 0);
+	assert_int_equal(log_set_file(fifo), 0);
+	while (counter_get(lost) < before + 10) {
+		log_warn("line %d", 1);
+		written++;
+	}
+	for (ssize_t size; (size = read(reader, bytes, sizeof(bytes))) > 0;)
+		for (ssize_t i = 0; i < size; i++)
+			lines += bytes[i] == '\n';
+	assert_int_equal(lines, written - 10);
+	log_warn("there is room");
+	assert_true(read(reader, bytes, sizeof(bytes)) > 0);
+	assert_int_equal(log_set_file(path), 0);
+	close(reader);
+	unlink(fifo);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -152,6 +187,7 @@ int main(void)
 	        cmocka_unit_test(a_guest_cannot_flood_the_log),
 	        cmocka_unit_test(the_limit_tells_what_it_left_out),
 	        cmocka_unit_test(a_file_that_cannot_be_opened_keeps_the_old_one),
+	        cmocka_unit_test(a_pipe_does_not_stop_the_program),
 	};
 
 	return cmocka_run_group_tests(tests, open_log, remove_log);

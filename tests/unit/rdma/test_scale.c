@@ -73,6 +73,50 @@ static void memory_when_used(void **state)
 	nic_free(nic);
 }
 
+static enum rdma_tx never_asked(struct rdma_fabric *fabric, struct rdma_msg *msg, size_t *budget)
+{
+	(void)fabric;
+	(void)msg;
+	(void)budget;
+	fail();
+	return RDMA_TX_LOST;
+}
+
+/* A fabric with many messages under way costs nothing for QPs that send none. */
+static void window_when_it_may_send(void **state)
+{
+	static const struct rdma_fabric_ops ops = {
+	        .name = "wide", .window = 64, .transmit = never_asked};
+	struct rdma_fabric fabric = {.ops = &ops};
+	struct loop *loop;
+	struct rdma_qp_config config = {.qpn = 2, .type = RDMA_QP_RC, .pd = PD};
+	struct rdma_qp_attr attr = {.mtu_shift = 10, .dest_qpn = 3};
+	struct rdma_qp *qp;
+
+	(void)state;
+	assert_int_equal(loop_create(&loop), 0);
+	struct nic *nic = nic_on(loop, &fabric, 1);
+	uint64_t before = allocated;
+
+	assert_int_equal(rdma_qp_create(nic->dev, &config, &qp), 0);
+	for (unsigned times = 0; times < 2; times++) {
+		for (int to = RDMA_QPS_INIT; to <= RDMA_QPS_RTR; to++) {
+			attr.state = (enum rdma_qp_state)to;
+			assert_int_equal(rdma_qp_modify(qp, RDMA_ATTR_STATE, &attr), 0);
+		}
+		assert_true(allocated - before < 8 << 10);
+		attr.state = RDMA_QPS_RTS;
+		assert_int_equal(rdma_qp_modify(qp, RDMA_ATTR_STATE, &attr), 0);
+		assert_true(allocated - before > 8 << 10);
+		attr.state = RDMA_QPS_RESET; /* and gives back what it had */
+		assert_int_equal(rdma_qp_modify(qp, RDMA_ATTR_STATE, &attr), 0);
+		before = allocated;
+	}
+	rdma_qp_destroy(qp);
+	nic_free(nic);
+	loop_destroy(loop);
+}
+
 static void many_qps(void **state)
 {
 	struct nic *nic = nic_new("loopback");
@@ -292,9 +336,10 @@ static void counters(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(memory_when_used), cmocka_unit_test(many_qps),
-	        cmocka_unit_test(many_waiting),     cmocka_unit_test(many_regions),
-	        cmocka_unit_test(no_allocation),    cmocka_unit_test(counters),
+	        cmocka_unit_test(memory_when_used), cmocka_unit_test(window_when_it_may_send),
+	        cmocka_unit_test(many_qps),         cmocka_unit_test(many_waiting),
+	        cmocka_unit_test(many_regions),     cmocka_unit_test(no_allocation),
+	        cmocka_unit_test(counters),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,6 +19,7 @@
 
 #define PAGE UINT64_C(4096)
 #define MS   UINT64_C(1000000)
+#define HOUR (3600 * 1000 * MS)
 
 static char directory[64], path[200];
 
@@ -451,6 +452,7 @@ static void gives_up_on_a_silent_client(void **state)
 	rig_send_raw(rig, "\0\0\1\0", 4, NULL, 0);
 	wait_for_the_end(rig, "vfio_timeout_handshake");
 	/* and after it nothing is due */
+	rig->server->patience.handshake = HOUR;
 	next_client(rig);
 	rig_version(rig);
 	assert_false(rig->server->handshake_timer.armed);
@@ -465,7 +467,7 @@ static void gives_up_on_an_unfinished_message(void **state)
 	size_t size;
 
 	assert_int_equal(vfio_server_start(rig->server), 0);
-	rig->server->patience.partial = 30 * MS;
+	rig->server->patience.partial = HOUR;
 	next_client(rig);
 	rig_version(rig);
 	struct vfio_user_region_access access = {.region = 0, .count = 4};
@@ -487,6 +489,11 @@ static void gives_up_on_an_unfinished_message(void **state)
 	assert_true(rig->server->partial_timer.armed);
 	assert_true(rig->server->partial_timer.due_ns > due);
 	rig_receive(rig, &(struct vfio_user_header){0}, bytes, sizeof(bytes));
+	/* and when it is due */
+	next_client(rig);
+	rig_version(rig);
+	rig->server->patience.partial = 10 * MS;
+	rig_send_raw(rig, bytes, 5, NULL, 0);
 	wait_for_the_end(rig, "vfio_timeout_partial");
 }
 
