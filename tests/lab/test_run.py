@@ -1,21 +1,25 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""./run refuses wrong arguments at once: 2, and one line that says what there is instead."""
+"""./run and run_guest_test refuse wrong arguments at once: 2, and a line that says what there is."""
 
 import subprocess
 import unittest
 from pathlib import Path
 
-RUN = Path(__file__).resolve().parents[2] / "run"
+TOP = Path(__file__).resolve().parents[2]
+RUN = TOP / "run"
+GUEST_TEST = TOP / "tests/guest/run_guest_test"
 
 
-def run(*words):
-    return subprocess.run([RUN, *words], capture_output=True, text=True, check=False, timeout=30)
+def run(*words, program=RUN):
+    return subprocess.run(
+        [program, *words], capture_output=True, text=True, check=False, timeout=30
+    )
 
 
 class Refusals(unittest.TestCase):
-    def refused(self, command, wanted):
-        done = run(*command.split())
+    def refused(self, command, wanted, program=RUN):
+        done = run(*command.split(), program=program)
         self.assertEqual((done.returncode, done.stdout), (2, ""), command)
         self.assertRegex(done.stderr, r"\A.*" + wanted + r".*\n\Z", command)
 
@@ -37,6 +41,16 @@ class Refusals(unittest.TestCase):
 
     def test_demo(self):
         self.refused("demo --profile generic-200g", "--profile 'generic-200g': .* generic-100g")
+
+    def test_guest_tests(self):
+        for words, wanted in (
+            ("nope", "run_guest_test: SCRIPT nope: no such file or directory; give one such as"),
+            ("/tmp", "SCRIPT /tmp: is a directory; give one"),
+            ("/bin/sh", "SCRIPT /bin/sh: not a text; give one"),
+            ("", "SCRIPT; run_guest_test --help tells more"),
+            ("--sever x", "unknown option '--sever', did you mean --server"),
+        ):
+            self.refused(words, wanted, GUEST_TEST)
 
 
 class Help(unittest.TestCase):
