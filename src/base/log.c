@@ -1,17 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The log: one line a message, written with a single system call so that lines never mix. */
+/*
+ * The log: one line a message, written with a single system call so that lines never mix. A line is
+ * shorter than PIPE_BUF, so a pipe takes all of it or nothing.
+ */
 #include "base/log.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/counter.h"
+
+COUNTER(base_log_lines_lost, "lines of the log that could not be written, as its pipe was full");
+
 #define LOG_LINE_MAX 1024
 #define NS_PER_S     1000000000ull
+
+_Static_assert(LOG_LINE_MAX <= PIPE_BUF, "written whole");
 
 const char *const log_level_names[LOG_LEVEL_COUNT] = {"none", "error", "warn", "info", "debug"};
 
@@ -38,7 +48,8 @@ enum log_level log_get_level(void)
 
 int log_set_file(const char *path)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+	/* The program waits for nobody who reads a pipe. */
+	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_CLOEXEC, 0644);
 
 	if (fd < 0)
 		return -errno;
@@ -78,8 +89,9 @@ void log_write(enum log_level level, const char *format, ...)
 		size = sizeof(line) - 2;
 	make_one_line(line, size);
 	line[size++] = '\n';
-	/* Nowhere is left to report a failure of the log itself. */
-	ssize_t ignored __attribute__((unused)) = write(log_fd, line, (size_t)size);
+	/* Nowhere else is left to report a failure of the log itself. */
+	if (write(log_fd, line, (size_t)size) != size)
+		counter_inc(&base_log_lines_lost);
 }
 
 bool log_limit_pass(struct log_limit *limit)

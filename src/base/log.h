@@ -27,7 +27,8 @@ extern const char *const log_level_names[LOG_LEVEL_COUNT];
 void log_set_level(enum log_level level);
 enum log_level log_get_level(void);
 
-/* Appends to the file at PATH instead of stderr. Returns 0 or a negative errno. */
+/* Appends to the file at PATH instead of stderr. Returns 0 or a negative errno, -ENXIO for a pipe
+ * that nobody reads. Never waits for a pipe: lines that it does not take are lost, and counted. */
 int log_set_file(const char *path);
 
 bool log_enabled(enum log_level level);

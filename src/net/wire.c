@@ -574,7 +574,7 @@ void net_wire_capture(struct net_wire *wire, struct net_pcap *pcap, bool traces)
 
 bool net_wire_traces(const struct net_wire *wire)
 {
-	return wire && wire->traces;
+	return wire && wire->traces && net_pcap_live(wire->pcap);
 }
 
 void net_wire_trace(struct net_wire *wire, const struct net_frame *frame, bool inbound)
@@ -588,7 +588,8 @@ static struct net_port *many_taker(const struct net_port *port)
 {
 	struct net_wire *wire = port->wire;
 
-	if (!wire || wire->port_count != 2 || wire->depth == WIRE_DEPTH_MAX || wire->pcap ||
+	if (!wire || wire->port_count != 2 || wire->depth == WIRE_DEPTH_MAX ||
+	    (wire->pcap && net_pcap_live(wire->pcap)) ||
 	    (wire->fault && net_fault_active(wire->fault)))
 		return NULL;
 	for (unsigned i = 0; i < WIRE_PORTS; i++) {

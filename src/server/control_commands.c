@@ -164,11 +164,15 @@ static struct json_object *run_capture(struct server *server, const char *text,
 	char problem[160];
 	bool begins = text && strcmp(text, "off") != 0;
 
-	if (begins && server->pcap)
+	if (begins && server_captures(server))
 		return control_refuse("capture: one is under way",
 		                      "end it first, with the file \"off\"");
 	int failed = text ? server_capture(server, begins ? text : NULL) : 0;
 
+	if (failed && server_unread_pipe(text, failed)) {
+		snprintf(problem, sizeof(problem), "capture: nobody reads the pipe %.100s", text);
+		return control_refuse(problem, "start its reader first, as cat or wireshark -k -i");
+	}
 	if (failed) {
 		snprintf(problem, sizeof(problem), "capture: %.100s cannot be written (%s)", text,
 		         strerror(-failed));
@@ -177,7 +181,7 @@ static struct json_object *run_capture(struct server *server, const char *text,
 	}
 	if (text)
 		log_info("control: capture %s", text);
-	control_add_bool(answer, "capturing", server->pcap != NULL);
+	control_add_bool(answer, "capturing", server_captures(server));
 	return NULL;
 }
 

@@ -15,12 +15,14 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/bytes.h"
 #include "base/log.h"
 #include "server/text.h"
 
 #define NAME_MAX_BYTES 40
+#define LINKS_MAX      40 /* as Linux follows */
 
 struct cursor {
 	int argc, next;
@@ -341,19 +343,50 @@ static bool same_inode(const char *a, const char *b)
 	       of_a.st_ino == of_b.st_ino;
 }
 
+/* What opening PATH would make: PATH, or what is at the end of links to what is not there yet. */
+static void follow_links(const char *path, char place[PATH_MAX])
+{
+	char target[PATH_MAX], folder[PATH_MAX];
+
+	snprintf(place, PATH_MAX, "%s", path);
+	for (int i = 0; i < LINKS_MAX; i++) {
+		ssize_t size = readlink(place, target, sizeof(target) - 1);
+
+		if (size < 0)
+			return;
+		target[size] = '\0';
+		folder_of(place, folder);
+		if (target[0] == '/')
+			snprintf(place, PATH_MAX, "%s", target);
+		else if (snprintf(place, PATH_MAX, "%s/%s", folder, target) >= PATH_MAX)
+			return;
+	}
+}
+
 /* Whether two paths lead to one file, which need not be there yet. */
 static bool same_place(const char *a, const char *b)
 {
-	const char *slash_a = strrchr(a, '/'), *slash_b = strrchr(b, '/');
-	char folder_a[PATH_MAX], folder_b[PATH_MAX];
+	char place_a[PATH_MAX], place_b[PATH_MAX], folder_a[PATH_MAX], folder_b[PATH_MAX];
 
 	if (same_inode(a, b))
 		return true;
-	if (strcmp(slash_a ? slash_a + 1 : a, slash_b ? slash_b + 1 : b) != 0)
+	follow_links(a, place_a);
+	follow_links(b, place_b);
+	const char *slash_a = strrchr(place_a, '/'), *slash_b = strrchr(place_b, '/');
+
+	if (strcmp(slash_a ? slash_a + 1 : place_a, slash_b ? slash_b + 1 : place_b) != 0)
 		return false;
-	folder_of(a, folder_a);
-	folder_of(b, folder_b);
+	folder_of(place_a, folder_a);
+	folder_of(place_b, folder_b);
 	return same_inode(folder_a, folder_b);
+}
+
+/* A device such as /dev/null takes what any number of writers give it. */
+static bool is_device(const char *path)
+{
+	struct stat of_path;
+
+	return stat(path, &of_path) == 0 && S_ISCHR(of_path.st_mode);
 }
 
 /* Each file that the program makes has a place of its own: the later one would end the other. */
@@ -369,7 +402,8 @@ static int check_places(const struct options *options, struct error_text *error)
 
 	for (size_t i = 1; i < ARRAY_SIZE(made); i++)
 		for (size_t j = 0; j < i; j++)
-			if (made[i].path && made[j].path && same_place(made[i].path, made[j].path))
+			if (made[i].path && made[j].path &&
+			    same_place(made[i].path, made[j].path) && !is_device(made[i].path))
 				return error_set(error, -EINVAL,
 				                 "--%s %.300s: is the --%s path too; give another",
 				                 made[i].name, made[i].path, made[j].name);

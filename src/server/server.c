@@ -7,8 +7,8 @@
  * server_start() makes the parts from the inside out, in the order of a table: what can fail
  * because of what the user asked for comes first, the socket that a client sees comes last. Each
  * part has its undoing beside it; a start that fails, and the end of the server, undo what was
- * made, in reverse. So whatever goes wrong, nothing is left behind, and a capture that was there
- * before is still there.
+ * made, in reverse. So whatever goes wrong, nothing is left behind. A capture is opened in its turn
+ * and begun behind the socket, as beginning ends what was in the file.
  *
  * Signals arrive through a descriptor like everything else: SIGTERM and SIGINT end the loop after
  * the turn that is running (every callback is bounded, so that is soon), SIGHUP opens the log file
@@ -32,6 +32,7 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -148,10 +149,26 @@ static int open_log(struct server *server, struct error_text *error)
 	if (!failed)
 		return 0;
 	server->log_file_made = false;
+	if (server_unread_pipe(path, failed))
+		return error_set(error, failed,
+		                 "--log-file %.300s: nobody reads this pipe; start its reader "
+		                 "first, as with: cat PIPE &",
+		                 path);
 	return error_set(error, failed,
 	                 "--log-file %.300s: cannot be opened (%s); give a path that "
 	                 "can be written to",
 	                 path, strerror(-failed));
+}
+
+static void reopen_log(const char *path)
+{
+	int failed = log_set_file(path);
+
+	if (!failed)
+		return;
+	counter_inc(&server_log_reopen_errors);
+	log_warn("--log-file %s cannot be opened anew (%s); the old one is kept", path,
+	         server_unread_pipe(path, failed) ? "nobody reads this pipe" : strerror(-failed));
 }
 
 static void close_log(struct server *server)
@@ -192,11 +209,8 @@ static void signal_ready(struct loop_source *source, uint32_t events)
 		loop_stop(server->loop);
 		return;
 	}
-	if (server->options->log_file && log_set_file(server->options->log_file)) {
-		counter_inc(&server_log_reopen_errors);
-		log_warn("--log-file %s cannot be opened anew; the old one is kept",
-		         server->options->log_file);
-	}
+	if (server->options->log_file)
+		reopen_log(server->options->log_file);
 }
 
 static int open_signals(struct server *server, struct error_text *error)
@@ -375,16 +389,47 @@ int server_capture(struct server *server, const char *path)
 	return 0;
 }
 
+bool server_captures(const struct server *server)
+{
+	return server->pcap && net_pcap_live(server->pcap);
+}
+
+bool server_unread_pipe(const char *path, int cause)
+{
+	struct stat stat_of;
+
+	return (cause == -ENXIO || cause == -EPIPE) && stat(path, &stat_of) == 0 &&
+	       S_ISFIFO(stat_of.st_mode);
+}
+
+static int refuse_capture(const char *path, int cause, struct error_text *error)
+{
+	if (server_unread_pipe(path, cause))
+		return error_set(error, cause,
+		                 "--pcap %.300s: nobody reads this pipe; start its reader first, "
+		                 "as with: wireshark -k -i PIPE",
+		                 path);
+	return error_set(error, cause,
+	                 "--pcap %.300s: cannot be written (%s); give a path in a folder that can "
+	                 "be written to",
+	                 path, strerror(-cause));
+}
+
 static int open_capture(struct server *server, struct error_text *error)
 {
 	const char *path = server->options->pcap_file;
-	int failed = path ? server_capture(server, path) : 0;
+	int failed = path ? net_pcap_prepare(server->loop, path, &server->pcap) : 0;
+
+	return failed ? refuse_capture(path, failed, error) : 0;
+}
+
+static int begin_capture(struct server *server, struct error_text *error)
+{
+	int failed = server->pcap ? net_pcap_begin(server->pcap) : 0;
 
 	if (failed)
-		return error_set(error, failed,
-		                 "--pcap %.300s: cannot be written (%s); give a path in a folder "
-		                 "that can be written to",
-		                 path, strerror(-failed));
+		return refuse_capture(server->options->pcap_file, failed, error);
+	net_wire_capture(server->wire, server->pcap, server->options->pcap_rdma);
 	return 0;
 }
 
@@ -523,7 +568,7 @@ static const struct part {
         {open_signals, close_signals},
         {open_wire, close_wire},
         {open_faults, NULL},
-        {NULL, close_capture},
+        {open_capture, close_capture},
         {open_tap, close_tap},
         {open_fabric, close_fabric},
         {open_vfio, close_vfio},
@@ -531,7 +576,7 @@ static const struct part {
         {open_stats, close_stats},
         {open_control, close_control},
         {open_socket, NULL},
-        {open_capture, NULL}, /* last, as it ends what was in the file */
+        {begin_capture, NULL},
 };
 
 static void close_parts(struct server *server, size_t count)

@@ -56,6 +56,12 @@ const char *server_profile_text(const struct nic_profile *profile, char *text, s
  * capture before goes on. */
 int server_capture(struct server *server, const char *path);
 
+/* Whether a capture is under way: one that could not be written any more is not. */
+bool server_captures(const struct server *server);
+
+/* Whether opening the file at PATH gave CAUSE because it is a pipe that nobody reads. */
+bool server_unread_pipe(const char *path, int cause);
+
 /* Says why no socket could be made at PATH, the value of --OPTION. Returns CAUSE. */
 int server_refuse_socket(const char *option, const char *path, int cause, struct error_text *error);
 

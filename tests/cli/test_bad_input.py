@@ -84,6 +84,32 @@ class BadInput(program.Test):
         with open("pcap", encoding="ascii") as file:
             self.assertEqual(file.read(), "old\n")
 
+    def test_a_capture_fails_before_a_socket_is_made(self):
+        bad = ["--pcap", "no/such/folder/f"]
+        self.refuses([*bad, "-s", "no/such/folder/s"], "--pcap no/such/folder/f")
+        self.refuses([*bad, "-s", "s", "--control", "no/such/folder/c"], "--pcap")
+        self.refuses([*bad, "-s", "s", "--tap", "ernic-none"], "--pcap")
+        self.refuses([*bad, "-s", "s", "--backend", "tcp:worker:localhost"], "--pcap")
+
+    def test_a_capture_that_was_made_is_removed(self):
+        self.refuses(["--pcap", "new", "-s", "no/such/folder/s"], "--socket")
+        self.refuses(["--pcap", "new", "-s", "s", "--tap", "ernic-none"], "--tap")
+
+    @unittest.skipUnless(os.path.exists("/dev/full"), "there is no /dev/full")
+    def test_a_capture_that_cannot_begin(self):
+        self.refuses(["--pcap", "/dev/full", "-s", "s", "--control", "c"], "--pcap /dev/full")
+
+    def test_links_to_what_is_not_there_lead_to_one_file(self):
+        os.symlink("file", "link")
+        os.mkdir("folder")
+        os.symlink("../link", "folder/far")
+        os.symlink("loop", "loop")
+        for other in ["link", "./folder/far"]:
+            words = [f"--pcap {other}", "--log-file"]
+            self.refuses(["-s", "s", "-l", "file", "--pcap", other], *words)
+        self.refuses(["-s", "s", "-l", "link", "--pcap", "folder/far"], "--pcap", "--log-file")
+        self.refuses(["-s", "s", "-l", "loop"], "--log-file loop")
+
     def test_profile_errors_name_file_line_and_key(self):
         with open("bad.ini", "w", encoding="ascii") as file:
             file.write("# comment\n[queues]\neth = 99\n")
