@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
+import re
 import shutil
 import sys
 import tempfile
@@ -27,6 +29,22 @@ FLAVOURS = ("tiny", "full")
 WANTED = (*FLAVOURS, "uc")
 # Made from rdma-core's source package too, in the version that the guests have.
 FROM_RDMA_CORE = ("full", "uc")
+SUITE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+-]*")  # it names a folder of the cache too
+# What apt says when the mirror has no such suite.
+NO_SUITE = "does not have a Release file"
+
+
+def refuse_suite(suite: str, reason: str) -> LabError:
+    """The error that names who asked for the suite, and the remedy."""
+    source = "LAB_SUITE" if suite == os.environ.get("LAB_SUITE") else "--suite"
+    remedy = f"give a suite of Debian's, or none for {recipe.DEFAULT_SUITE}"
+    return LabError(f"{source} '{suite}': {reason}; {remedy}")
+
+
+def check_suite(suite: str) -> None:
+    """Refuse what cannot be the name of a suite."""
+    if not SUITE_NAME.fullmatch(suite):
+        raise refuse_suite(suite, "no name of a suite")
 
 
 @dataclass(frozen=True)
@@ -90,7 +108,21 @@ class Builder:
         self.names: dict[str, list[str]] = {}
 
     def refresh(self, force: bool) -> None:
-        """Fetch the package lists when they are old; old ones will do when there is no network."""
+        """Fetch the package lists when they are old; old ones will do when there is no network.
+
+        Of a suite that is new here nothing is left when that fails.
+        """
+        known = self.apt.directory.exists()
+        try:
+            self._refresh(force)
+        except LabError as err:
+            if not known:
+                shutil.rmtree(self.apt.directory, ignore_errors=True)
+            if NO_SUITE in str(err):
+                raise refuse_suite(self.suite, "the Debian mirror has no such suite") from err
+            raise
+
+    def _refresh(self, force: bool) -> None:
         self.apt.prepare()
         if not force and self.apt.lists_age() < LISTS_FRESH_S:
             return
@@ -236,6 +268,7 @@ def ensure(
     suite: str, wanted: list[str], update: bool = False, say: Callable[[str], None] | None = None
 ) -> Lab:
     """The finished lab, built first when it is not there or when an update is asked for."""
+    check_suite(suite)
     found = None if update else cached(suite, wanted)
     if found is not None:
         return found

@@ -12,6 +12,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from . import build, recipe
 from .arguments import Parser
 from .errors import LabError
 
@@ -177,7 +178,7 @@ def _add_machine_flags(group: argparse._ArgumentGroup) -> None:
     add("--modules", type=Path, metavar="DIR", help="modules of that kernel")
     add("--cmdline", default="", metavar="TEXT", help="added to the kernel's command line")
     add("--accel", choices=["auto", "tcg", "kvm"], default="auto", help="auto: KVM if it works")
-    add("--suite", default="", help="Debian suite of the lab")
+    add("--suite", default=recipe.suite(), help="Debian suite of the lab, default %(default)s")
     add("--uc", action="store_true",
         help="an RDMA driver and provider that allow UC; the stock ones do not")  # fmt: skip
 
@@ -280,6 +281,7 @@ def interpreter(path: Path) -> str:
 
 
 def _check_machine(options: Options) -> None:
+    build.check_suite(options.suite)
     if options.modules and not options.kernel:
         raise LabError(f"--modules {options.modules}: it goes with --kernel; add that")
     if options.uc and options.kernel:

@@ -8,7 +8,7 @@ import json
 import sys
 from pathlib import Path
 
-from . import accel, build, cache, network, options, recipe
+from . import accel, build, cache, network, options
 from .runner import Interrupted, Run
 
 
@@ -21,7 +21,7 @@ def main(arguments: list[str]) -> int:
     network.check(asked)
     with cache.lock("use.lock", fcntl.LOCK_SH):
         wanted = [asked.flavour, *(["uc"] if asked.uc else [])]
-        lab = build.ensure(asked.suite or recipe.suite(), wanted)
+        lab = build.ensure(asked.suite, wanted)
         chosen = accel.choose(asked, lab)
         network.prepare(asked)
         return execute(asked, lab, chosen)

@@ -18,7 +18,7 @@ sys.dont_write_bytecode = True
 LAB = Path(__file__).resolve().parents[2] / "lab"
 sys.path.insert(0, str(LAB))
 
-from ernic_lab import cache, command, guest, kernel, machine, modules, network  # noqa: E402
+from ernic_lab import build, cache, command, guest, kernel, machine, modules, network  # noqa: E402
 from ernic_lab import options, runner, server, uc  # noqa: E402
 from ernic_lab.barrier import Barriers  # noqa: E402
 from ernic_lab.cpio import Archive  # noqa: E402
@@ -85,6 +85,7 @@ class Arguments(unittest.TestCase):
             (["--nic", "--socket /x"], "--nic --socket /x: the lab gives the socket"),
             (["--nci", "x"], "unknown option '--nci', did you mean --nic.; lab/vm --help"),
             (["--nic", "a", "--nic", "b"], "--nic: 2 given for 1 guest; .* --guests 2"),
+            (["--suite", "a/b"], "--suite 'a/b': no name of a suite; give a suite of Debian's"),
             (["--timeout", "0"], "'0' is not a number from 1 to 1000000;"),
         ):
             self.assertRegex(refusal(*words), "^lab/vm: (.* )?" + wanted)
@@ -351,6 +352,28 @@ class Cache(unittest.TestCase):
         # The second time it is there and is not made again.
         found = cache.component("part", "key", fail)
         self.assertEqual([p.name for p in found.iterdir()], ["all"])
+
+    def refused_suite(self, name, words="E: The repository 'x' does not have a Release file."):
+        failing = mock.patch.object(build.Apt, "update", side_effect=LabError(words))
+        folder = mock.patch.object(
+            build.Apt, "prepare", lambda apt: (apt.directory / "lists").mkdir(parents=True)
+        )
+        with failing, folder, self.assertRaises(LabError) as refused:
+            build.ensure(name, ["tiny"], say=lambda text: None)
+        left = [p for p in cache.root().rglob("*") if p.name not in ("apt", "build.lock")]
+        self.assertEqual(left, [])
+        return str(refused.exception)
+
+    def test_suite_that_does_not_exist_is_refused_and_leaves_nothing(self):
+        reason = "the Debian mirror has no such suite; give a suite"
+        with mock.patch.dict(os.environ):
+            os.environ.pop("LAB_SUITE", None)
+            self.assertIn(f"--suite 'nosuch': {reason}", self.refused_suite("nosuch"))
+            self.assertEqual(self.refused_suite("nosuch", "no network"), "no network")
+            for name in ("", "..", "a/b", "a b"):
+                self.assertIn(f"--suite '{name}': no name of a suite", self.refused_suite(name))
+            os.environ["LAB_SUITE"] = "nosuch"
+            self.assertIn(f"LAB_SUITE 'nosuch': {reason}", self.refused_suite("nosuch"))
 
     def test_index_counts_only_while_its_components_exist(self):
         cache.write_index("suite", "recipe", {"components": {"part": "part-key"}})

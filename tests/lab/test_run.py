@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""./run and run_guest_test refuse wrong arguments at once: 2, and a line that says what there is."""
+"""./run and run_guest_test refuse wrong arguments at once: 2, and one line with the remedy."""
 
 import subprocess
 import unittest
