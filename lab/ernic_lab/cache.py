@@ -33,6 +33,10 @@ from .errors import LabError
 def root() -> Path:
     """The cache directory of the lab; not created here."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    # The XDG specification has it ignored; the user would look for the lab in another place.
+    if not os.path.isabs(base):
+        remedy = f"give all of it, such as {os.path.abspath(base)}, or unset it"
+        raise LabError(f"XDG_CACHE_HOME '{base}': not an absolute path; {remedy}")
     return Path(base) / "rocm-ernic" / "lab"
 
 

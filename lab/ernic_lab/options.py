@@ -12,7 +12,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import build, recipe
+from . import build, modules, recipe
 from .arguments import Parser
 from .errors import LabError
 
@@ -174,8 +174,8 @@ def _add_machine_flags(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
     add("--qemu", metavar="PATH", help="a QEMU of your own, 10.1 or later")
     add("--qemu-arg", action="append", metavar="ARG", help="one more argument for QEMU")
-    add("--kernel", type=Path, metavar="PATH", help="vmlinux (PVH) or bzImage; needs --modules")
-    add("--modules", type=Path, metavar="DIR", help="modules of that kernel")
+    add("--kernel", type=Path, metavar="PATH", help="vmlinux (PVH) or bzImage")
+    add("--modules", type=Path, metavar="DIR", help="of that kernel, unless all are built in")
     add("--cmdline", default="", metavar="TEXT", help="added to the kernel's command line")
     add("--accel", choices=["auto", "tcg", "kvm"], default="auto", help="auto: KVM if it works")
     add("--suite", default=recipe.suite(), help="Debian suite of the lab, default %(default)s")
@@ -290,6 +290,8 @@ def _check_machine(options: Options) -> None:
         _check_file("--kernel", options.kernel)
     if options.modules and not options.modules.is_dir():
         raise LabError(f"--modules {options.modules}: not a directory; give one that exists")
+    if options.modules:
+        modules.find(options.modules)
     if options.qemu:
         _check_program("--qemu", options.qemu, options.qemu)
 

@@ -67,6 +67,9 @@ class Arguments(unittest.TestCase):
         with self.assertRaises(SystemExit), mock.patch("sys.stderr"):
             parse("--uc", "--kernel", __file__)
 
+    def test_kernel_may_have_its_modules_built_in(self):
+        self.assertIsNone(parse("--kernel", __file__).modules)
+
     def test_unbalanced_quote_is_refused(self):
         with self.assertRaises(SystemExit), mock.patch("sys.stderr"):
             parse("--nic", "--tap 'x")
@@ -85,6 +88,8 @@ class Arguments(unittest.TestCase):
             (["--nic", "--socket /x"], "--nic --socket /x: the lab gives the socket"),
             (["--nci", "x"], "unknown option '--nci', did you mean --nic.; lab/vm --help"),
             (["--nic", "a", "--nic", "b"], "--nic: 2 given for 1 guest; .* --guests 2"),
+            (["--modules", "/tmp"], "--modules /tmp: it goes with --kernel"),
+            (["--kernel", "/bin/sh", "--modules", "/tmp"], "--modules /tmp: neither modules.dep"),
             (["--suite", "a/b"], "--suite 'a/b': no name of a suite; give a suite of Debian's"),
             (["--timeout", "0"], "'0' is not a number from 1 to 1000000;"),
         ):
@@ -374,6 +379,12 @@ class Cache(unittest.TestCase):
                 self.assertIn(f"--suite '{name}': no name of a suite", self.refused_suite(name))
             os.environ["LAB_SUITE"] = "nosuch"
             self.assertIn(f"LAB_SUITE 'nosuch': {reason}", self.refused_suite("nosuch"))
+
+    def test_place_in_no_fixed_folder_is_refused(self):
+        with mock.patch.dict(os.environ, XDG_CACHE_HOME="here"):
+            with self.assertRaisesRegex(LabError, "^XDG_CACHE_HOME 'here': not an absolute path; "):
+                build.ensure("forky", ["tiny"])
+        self.assertFalse(Path("here").exists())
 
     def test_index_counts_only_while_its_components_exist(self):
         cache.write_index("suite", "recipe", {"components": {"part": "part-key"}})
