@@ -90,12 +90,19 @@ class Options:
 
     def nic_tap(self, guest: int) -> str | None:
         """The TAP that the server of this guest is told to use."""
+        return self._nic_value(guest, "--tap", "-T")
+
+    def nic_backend(self, guest: int) -> str | None:
+        """What the server of this guest is told to carry messages with."""
+        return self._nic_value(guest, "--backend", "-b")
+
+    def _nic_value(self, guest: int, option: str, letter: str) -> str | None:
         arguments = [] if self.no_nic else self.nic_arguments(guest)
         for number, word in enumerate(arguments):
-            if word in ("--tap", "-T"):
+            if word in (option, letter):
                 return arguments[number + 1] if number + 1 < len(arguments) else None
-            if word.startswith("--tap="):
-                return word.removeprefix("--tap=")
+            if word.startswith(f"{option}="):
+                return word.removeprefix(f"{option}=")
         return None
 
 
@@ -321,6 +328,26 @@ def _check_servers(options: Options) -> None:
     for guest in range(1, options.guests + 1):
         _check_tap("--nic --tap", options.nic_tap(guest))
         _check_tap("--virtio-tap", options.virtio_tap_name(guest))
+    _check_sharing(options)
+
+
+def _check_sharing(options: Options) -> None:
+    """What only one guest can have: a TAP has one cable, and a port one manager of a mesh."""
+    owners: dict[str, int] = {}
+    for guest in range(1, options.guests + 1):
+        backend = options.nic_backend(guest) or ""
+        port = backend.partition(",")[0].rpartition(":")[2]
+        for option, value, remedy in (
+            ("--nic --tap", options.nic_tap(guest), "{stem}%n gives each its own"),
+            ("--virtio-tap", options.virtio_tap_name(guest), "{stem}%n gives each its own"),
+            ("--nic --backend", backend if backend.startswith("tcp:manager:") else None,
+                "give one more --nic, with --backend tcp:worker:127.0.0.1:{port}"),
+        ):  # fmt: skip
+            other = owners.setdefault(value, guest) if value else guest
+            if other != guest:
+                both = f"guests {other} and {guest} both get it"
+                remedy = remedy.format(stem=str(value).rstrip("0123456789"), port=port)
+                raise LabError(f"{option} {value}: {both}; {remedy}")
 
 
 def _check_tap(option: str, name: str | None) -> None:

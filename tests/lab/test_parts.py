@@ -96,6 +96,21 @@ class Arguments(unittest.TestCase):
             self.assertRegex(refusal(*words), "^lab/vm: (.* )?" + wanted)
         self.assertIn("SCRIPT /tmp: is a directory", refusal(script="/tmp"))
 
+    def test_what_only_one_guest_can_have_is_not_for_two(self):
+        two = "guests 1 and 2 both get it; "
+        for words, wanted in (
+            (["--nic", "--tap t0"], f"--nic --tap t0: {two}t%n gives each its own"),
+            (["--no-nic", "--virtio-tap", "v"], f"--virtio-tap v: {two}v%n gives each"),
+            (["--nic", "-b tcp:manager:7471,interval=9"],
+                f"--nic --backend tcp:manager:7471,interval=9: {two}give one more --nic, with"
+                " --backend tcp:worker:127.0.0.1:7471\n"),
+        ):  # fmt: skip
+            self.assertIn(wanted, refusal("--guests", "2", *words))
+            parse(*words)
+        parse("--guests", "2", "--nic", "--tap t%n --backend tcp:manager:747%n")
+        parse("--guests", "2", "--nic", "--tap t0", "--nic", "--backend roce")
+        parse("--guests", "2", "--nic", "--tap t%n", "--virtio-tap", "v%n")
+
     def test_place_of_output_is_looked_at_first(self):
         with tempfile.TemporaryDirectory() as folder:
             for option in ("--json", "--keep-logs"):
