@@ -21,7 +21,7 @@ main() {
 	for preset in "$@"; do
 		case $preset in
 		--help | -h) show_usage && exit 0 ;;
-		-*) usage_error "unknown option '$preset'" ;;
+		-*) unknown option "$preset" ;;
 		esac
 		check_preset "$preset"
 	done

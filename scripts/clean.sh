@@ -12,7 +12,7 @@ main() {
 	--help | -h) show_usage && exit 0 ;;
 	--lab) "$ROOT/lab/clean" --all ;;
 	"") ;;
-	*) usage_error "unknown argument '$1'" ;;
+	*) unknown argument "$1" ;;
 	esac
 	rm -rf "$ROOT/build" "$ROOT/docs/_build"
 }

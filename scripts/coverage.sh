@@ -17,7 +17,7 @@ main() {
 		--help | -h) show_usage && exit 0 ;;
 		--guest) guest=1 ;;
 		--json) json=(--json "$ROOT/build/coverage/coverage.json") ;;
-		*) usage_error "unknown argument '$1'" ;;
+		*) unknown argument "$1" ;;
 		esac
 		shift
 	done

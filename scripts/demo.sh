@@ -42,7 +42,7 @@ parse() {
 			[ -z "$scene" ] || usage_error "one scene at a time, not '$scene' and '$1'"
 			scene=$1
 			;;
-		*) usage_error "unknown argument '$1'" ;;
+		*) unknown argument "$1" one mesh roce ;;
 		esac
 		shift
 	done

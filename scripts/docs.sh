@@ -12,7 +12,7 @@ main() {
 	case ${1:-} in
 	--help | -h) show_usage && exit 0 ;;
 	"") ;;
-	*) usage_error "unknown argument '$1'" ;;
+	*) unknown argument "$1" ;;
 	esac
 	need docs
 	quiet "$ROOT/docs/_build/html.log" sphinx-build -W --keep-going -n -q -b html \

@@ -26,11 +26,11 @@ parse() {
 		--save) save=1 ;;
 		--list) list=1 ;;
 		--seconds)
-			[[ ${2:-} =~ ^[1-9][0-9]*$ ]] || usage_error "--seconds needs a number above 0"
+			[[ ${2:-} =~ ^[1-9][0-9]*$ ]] || usage_error "--seconds '${2:-}': give a number above 0"
 			seconds=$2
 			shift
 			;;
-		-*) usage_error "unknown option '$1'" ;;
+		-*) unknown option "$1" ;;
 		*) targets+=("$1") ;;
 		esac
 		shift

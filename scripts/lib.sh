@@ -16,8 +16,31 @@ die() {
 }
 
 usage_error() {
-	echo "run $COMMAND: $*; ./run $COMMAND --help tells more" >&2
+	echo "run $COMMAND: $(with_remedy "$*" "./run $COMMAND --help tells more")" >&2
 	exit 2
+}
+
+# with_remedy TEXT REMEDY - in one line; a question keeps its mark, and no other.
+with_remedy() {
+	case $1 in
+	*\?) echo "$1 ($2)" ;;
+	*) echo "$1; $2" ;;
+	esac
+}
+
+# unknown KIND WORD [KNOWN...] - refuses a word that is neither an option of the help nor KNOWN.
+unknown() {
+	local options
+	mapfile -t options < <(show_usage | sed -n 's/^ *\(--[a-z-]*\).*/\1/p')
+	usage_error "unknown $1 '$2'$(did_you_mean "$2" "${@:3}" --help "${options[@]}")"
+}
+
+# did_you_mean WORD KNOWN... - the one that is spelt much like it, if any is, as a question.
+did_you_mean() {
+	local program='import difflib, sys
+print(*difflib.get_close_matches(sys.argv[1], sys.argv[2:], 1, 0.7))' near
+	near=$(/usr/bin/python3 -c "$program" "$@" 2>/dev/null) || true
+	echo "${near:+; did you mean $near?}"
 }
 
 # say TEXT - progress of a long command, with the seconds since it began.
@@ -45,6 +68,7 @@ quiet() {
 
 # need GROUP... - makes sure the packages of these groups are installed (scripts/packages.txt).
 need() {
+	[[ $JOBS =~ ^[1-9][0-9]*$ ]] || usage_error "ERNIC_JOBS '$JOBS': give a number above 0"
 	"$ROOT/scripts/setup.sh" "$@"
 }
 
@@ -92,5 +116,5 @@ presets() {
 
 check_preset() {
 	presets | grep -qx -- "$1" && return 0
-	usage_error "no preset '$1'; there are: $(presets | tr '\n' ' ')"
+	usage_error "no preset '$1'; there are: $(presets | paste -s -d ' ')"
 }

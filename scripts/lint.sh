@@ -166,7 +166,7 @@ parse() {
 		--quick) quick=1 ;;
 		--fix) fix=1 ;;
 		--list) tr ' ' '\n' <<<"$CHECKS" && exit 0 ;;
-		-*) usage_error "unknown option '$1'" ;;
+		-*) unknown option "$1" ;;
 		*)
 			grep -qw -- "$1" <<<"$CHECKS" || usage_error "no check '$1'; there are: $CHECKS"
 			wanted+=("$1")

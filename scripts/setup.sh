@@ -109,7 +109,7 @@ main() {
 		case $1 in
 		--help | -h) show_usage && exit 0 ;;
 		--list) list=1 ;;
-		-*) usage_error "unknown option '$1'" ;;
+		-*) unknown option "$1" ;;
 		*) break ;;
 		esac
 		shift

@@ -28,7 +28,7 @@ CELLS=35 # settings times kinds of operations of the fault matrix
 failed=0
 
 number() {
-	[[ ${2:-} =~ ^[1-9][0-9]*$ ]] || usage_error "$1 needs a number above 0"
+	[[ ${2:-} =~ ^[1-9][0-9]*$ ]] || usage_error "$1 '${2:-}': give a number above 0"
 }
 
 parse() {
@@ -43,7 +43,7 @@ parse() {
 			preset=$2
 			shift
 			;;
-		-*) usage_error "unknown option '$1'" ;;
+		-*) unknown option "$1" ;;
 		*)
 			[[ " $STAGES_KNOWN " == *" $1 "* ]] ||
 				usage_error "no stage '$1'; there are: $STAGES_KNOWN"

@@ -40,7 +40,7 @@ parse() {
 			if [ "$1" = --label ]; then add_label "$2"; else preset=$2; fi
 			shift
 			;;
-		-*) usage_error "unknown option '$1'" ;;
+		-*) unknown option "$1" ;;
 		*) names+=("$1") ;;
 		esac
 		shift

@@ -9,6 +9,8 @@ import re
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+LIKENESS = 0.75  # from 0 to 1, of a flag that is proposed: --bar is not --share
+
 
 class Parser(argparse.ArgumentParser):
     """An ArgumentParser that knows no abbreviations, but proposes what may have been meant."""
@@ -19,7 +21,9 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """End with 2 and one line; argparse would put the usage before it."""
         line = " ".join(message.removeprefix("argument ").split())
-        self.exit(2, f"{self.prog}: {line}; {self.prog} --help tells more\n")
+        more = f"{self.prog} --help tells more"
+        line = f"{line} ({more})" if line.endswith("?") else f"{line}; {more}"
+        self.exit(2, f"{self.prog}: {line}\n")
 
     def parse_args(  # type: ignore[override]
         self, args: Sequence[str], namespace: Any = None
@@ -33,5 +37,5 @@ class Parser(argparse.ArgumentParser):
         return super().parse_args(words, namespace)
 
     def _proposal(self, name: str) -> str:
-        near = difflib.get_close_matches(name, self._option_string_actions, 1)
-        return f", did you mean {near[0]}?" if near else ""
+        near = difflib.get_close_matches(name, self._option_string_actions, 1, LIKENESS)
+        return f"; did you mean {near[0]}?" if near else ""

@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """./run and run_guest_test refuse wrong arguments at once: 2, and one line with the remedy."""
 
+import os
 import subprocess
 import unittest
 from pathlib import Path
+from unittest import mock
 
 TOP = Path(__file__).resolve().parents[2]
 RUN = TOP / "run"
@@ -24,13 +26,31 @@ class Refusals(unittest.TestCase):
         self.assertRegex(done.stderr, r"\A.*" + wanted + r".*\n\Z", command)
 
     def test_commands(self):
-        self.refused("hlep", "no command 'hlep', did you mean help\\?")
+        more = "./run help lists them"
+        self.refused("hlep", f"no command 'hlep'; did you mean help\\? \\({more}\\)")
+        self.refused("stop", f"no command 'stop'; {more}")
+        done = run("")
+        self.assertEqual((done.returncode, done.stderr), (2, f"run: no command ''; {more}\n"))
         self.refused("help nope", "no command 'nope'; ./run help lists them")
 
     def test_tests(self):
         self.refused("test --label foo", "no label 'foo'; there are: unit cli driver .* guest")
         for rest in ("probe", "--label unit", "--preset asan probe"):
             self.refused(f"test --fast {rest}", "--fast takes no names or labels")
+
+    def test_words(self):
+        self.refused("demo mes", "unknown argument 'mes'; did you mean mesh\\? \\(./run demo --help")
+        self.refused("lint --qick", "unknown option '--qick'; did you mean --quick\\? \\(")
+        self.refused("build --all", "unknown option '--all'; ./run build --help tells more")
+        self.refused("build nope", "no preset 'nope'; there are: .* coverage; ./run build")
+
+    def test_numbers(self):
+        for command in ("fuzz", "soak"):
+            for value in ("x", "0", ""):
+                words = f"{command} --seconds {value}"
+                self.refused(words, f"--seconds '{value}': give a number above 0; ./run {command}")
+        with mock.patch.dict(os.environ, ERNIC_JOBS="x"):
+            self.refused("build", "ERNIC_JOBS 'x': give a number above 0; ./run build --help")
 
     def test_benchmarks(self):
         for group in ("eth", "rdma", "fabric"):
@@ -48,7 +68,7 @@ class Refusals(unittest.TestCase):
             ("/tmp", "SCRIPT /tmp: is a directory; give one"),
             ("/bin/sh", "SCRIPT /bin/sh: not a text; give one"),
             ("", "SCRIPT; run_guest_test --help tells more"),
-            ("--sever x", "unknown option '--sever', did you mean --server"),
+            ("--sever x", "unknown option '--sever'; did you mean --server\\? \\(run_guest_test"),
         ):
             self.refused(words, wanted, GUEST_TEST)
 
