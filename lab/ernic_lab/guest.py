@@ -157,7 +157,8 @@ class Guest:
             killed = qemu_status == -signal.SIGKILL and not self.is_last_boot
             if not killed:
                 what = "ended before its script did" if self.up_at else "never came up"
-                self.fail(FAILED, f"{what}: QEMU {describe_exit(qemu_status)}")
+                qemu = f"--qemu {self.options.qemu}" if self.options.qemu else "QEMU"
+                self.fail(FAILED, f"{what}: {qemu} {describe_exit(qemu_status)}")
             return
         self.result.status = self.exited
         if qemu_status != self.exited << 1 | 1:

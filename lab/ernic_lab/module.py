@@ -9,7 +9,6 @@ from pathlib import Path
 
 from . import build, kernel, recipe
 from .arguments import Parser
-from .errors import LabError
 
 
 def main(arguments: list[str]) -> int:
@@ -25,8 +24,10 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("out", type=Path, metavar="OUT")
     options = parser.parse_args(arguments)
     source: Path = options.source.resolve()
+    if not source.is_dir():
+        parser.error(f"SOURCE {options.source}: no such folder; give the one with your module")
     if not any((source / name).exists() for name in ("Kbuild", "Makefile")):
-        raise LabError(f"{source} has neither a Kbuild file nor a Makefile")
+        parser.error(f"SOURCE {options.source}: has neither a Kbuild file nor a Makefile")
     lab = build.ensure(recipe.suite(), ["tiny"])
     with tempfile.TemporaryDirectory(prefix="ernic-module.") as directory:
         work = Path(directory)

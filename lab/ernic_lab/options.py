@@ -22,6 +22,7 @@ TEXT_FLAGS = ("--nic", "--wrap-server", "--qemu-arg", "--cmdline", "--env")
 MEMORY_MIB = {"tiny": 1024, "full": 1536}
 # How the server may be told its socket, which the lab does.
 SOCKET_ARGUMENT = re.compile(r"-s|--socket(-path)?(=|$)")
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")  # what a shell can set
 TAP_NAME_MAX = 15  # IFNAMSIZ of Linux, without its NUL
 TAP_NAMES_TAKEN = ("lo", "br-ernic", "br-virtio")
 
@@ -231,8 +232,11 @@ def _check(options: Options) -> None:
     _check_machine(options)
     for word in options.env or []:
         name, equals, _ = word.partition("=")
-        if not equals or not name.isidentifier():
+        if not equals:
             raise LabError(f"--env {word}: give NAME=VALUE")
+        if not VARIABLE.fullmatch(name):
+            allowed = "letters, digits and _, and no digit first"
+            raise LabError(f"--env {word}: '{name}' is no name of a variable; take {allowed}")
     _check_servers(options)
     _check_outputs(options)
 
@@ -304,8 +308,13 @@ def _check_machine(options: Options) -> None:
 
 
 def _check_program(option: str, value: str, program: str) -> None:
-    if shutil.which(program) is None:
+    if shutil.which(program) is not None:
+        return
+    if "/" not in program or not os.path.exists(program):
         raise LabError(f"{option} {value}: no such program; give a path, or one in PATH")
+    if os.path.isdir(program):
+        raise LabError(f"{option} {value}: is a directory; give a program")
+    raise LabError(f"{option} {value}: is not executable by this user; give a program, or chmod +x")
 
 
 def _words(option: str, text: str) -> list[str]:
@@ -316,7 +325,7 @@ def _words(option: str, text: str) -> list[str]:
 
 
 def _check_servers(options: Options) -> None:
-    if options.server and not options.no_nic:
+    if (options.server or os.environ.get("ROCM_ERNIC")) and not options.no_nic:
         find_server(options.server)
     wrapper = _words("--wrap-server", options.wrap_server or "")
     if wrapper:
@@ -404,11 +413,8 @@ def find_server(given: str | None) -> list[str]:
     """The NIC server: given, $ROCM_ERNIC, the newest in a build tree, or in PATH."""
     wanted = given or os.environ.get("ROCM_ERNIC")
     if wanted:
-        path = shutil.which(wanted)
-        if path is None:
-            source = "--server" if given else "ROCM_ERNIC"
-            raise LabError(f"{source} {wanted}: no such program; give a path, or one in PATH")
-        return [os.path.abspath(path)]
+        _check_program("--server" if given else "ROCM_ERNIC", wanted, wanted)
+        return [os.path.abspath(shutil.which(wanted) or wanted)]
     top = Path(__file__).resolve().parents[2]
     patterns = ("build/*/rocm-ernic", "build/*/src/rocm-ernic", "build/*/src/*/rocm-ernic")
     built = [p for pattern in patterns for p in top.glob(pattern)]

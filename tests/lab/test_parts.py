@@ -18,8 +18,8 @@ sys.dont_write_bytecode = True
 LAB = Path(__file__).resolve().parents[2] / "lab"
 sys.path.insert(0, str(LAB))
 
-from ernic_lab import build, cache, command, guest, kernel, machine, modules, network  # noqa: E402
-from ernic_lab import options, runner, server, uc  # noqa: E402
+from ernic_lab import build, cache, command, guest, kernel, machine, module  # noqa: E402
+from ernic_lab import modules, network, options, runner, server, uc  # noqa: E402
 from ernic_lab.barrier import Barriers  # noqa: E402
 from ernic_lab.cpio import Archive  # noqa: E402
 from ernic_lab.errors import LabError  # noqa: E402
@@ -91,6 +91,10 @@ class Arguments(unittest.TestCase):
             (["--nic", "a", "--nic", "b"], "--nic: 2 given for 1 guest; .* --guests 2"),
             (["--modules", "/tmp"], "--modules /tmp: it goes with --kernel"),
             (["--kernel", "/bin/sh", "--modules", "/tmp"], "--modules /tmp: neither modules.dep"),
+            (["--server", "/etc/passwd"], "--server /etc/passwd: is not executable by this user"),
+            (["--server", "/etc"], "--server /etc: is a directory; give a program"),
+            (["--env", "A"], "--env A: give NAME=VALUE"),
+            (["--env", "1A=2"], "--env 1A=2: '1A' is no name of a variable; take letters, digits"),
             (["--suite", "a/b"], "--suite 'a/b': no name of a suite; give a suite of Debian's"),
             (["--timeout", "0"], "'0' is not a number from 1 to 1000000;"),
         ):
@@ -111,6 +115,19 @@ class Arguments(unittest.TestCase):
         parse("--guests", "2", "--nic", "--tap t%n --backend tcp:manager:747%n")
         parse("--guests", "2", "--nic", "--tap t0", "--nic", "--backend roce")
         parse("--guests", "2", "--nic", "--tap t%n", "--virtio-tap", "v%n")
+
+    def test_server_of_the_environment_is_an_argument_too(self):
+        with mock.patch.dict(os.environ, ROCM_ERNIC="/none"):
+            self.assertIn("ROCM_ERNIC /none: no such program; give a path", refusal())
+            parse("--no-nic")
+
+    def test_source_of_a_module_is_looked_at_first(self):
+        for source, reason in (("/none", "no such folder"), (str(LAB), "has neither a Kbuild")):
+            with contextlib.redirect_stderr(io.StringIO()) as said:
+                with self.assertRaises(SystemExit) as end:
+                    module.main([source, "out"])
+            self.assertEqual(end.exception.code, 2)
+            self.assertIn(f"lab/module: SOURCE {source}: {reason}", said.getvalue())
 
     def test_place_of_output_is_looked_at_first(self):
         with tempfile.TemporaryDirectory() as folder:

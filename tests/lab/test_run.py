@@ -39,7 +39,7 @@ class Refusals(unittest.TestCase):
             self.refused(f"test --fast {rest}", "--fast takes no names or labels")
 
     def test_words(self):
-        self.refused("demo mes", "unknown argument 'mes'; did you mean mesh\\? \\(./run demo --help")
+        self.refused("demo mes", "unknown argument 'mes'; did you mean mesh\\? \\(./run demo")
         self.refused("lint --qick", "unknown option '--qick'; did you mean --quick\\? \\(")
         self.refused("build --all", "unknown option '--all'; ./run build --help tells more")
         self.refused("build nope", "no preset 'nope'; there are: .* coverage; ./run build")
