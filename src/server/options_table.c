@@ -115,7 +115,8 @@ const struct option_spec option_specs[] = {
          .words = OPTION_WORDS_FILE,
          .help = "capture what the guest sends and gets, as a pcapng file",
          .man = "Frames as the NIC sees them: sent ones before --fault, received ones after. The "
-                "control command `capture` starts and ends it at run time."},
+                "control command `capture` starts and ends it at run time. A pipe needs its "
+                "reader first; what it does not take is left out, and counted."},
         {WATCHING, "pcap-rdma", CHOICE(pcap_rdma, on_off), .placeholder = "on|off", .initial = "on",
          .help = "whether captures show RDMA messages that stay in the server",
          .man = "As the RoCEv2 packets that they would be, when they have been executed."},
@@ -128,7 +129,8 @@ const struct option_spec option_specs[] = {
          .help = "log at least info; twice: debug"},
         {WATCHING, "log-file", .letter = 'l', TEXT(log_file, PATH_BYTES_MAX), .placeholder = "FILE",
          .words = OPTION_WORDS_FILE, .help = "append the log to a file instead of stderr",
-         .man = "SIGHUP opens the file anew."},
+         .man = "SIGHUP opens the file anew. A pipe needs its reader first; lines that it does not "
+                "take are lost, and counted."},
         {OTHER, "print-profile", FLAG(print_profile),
          .help = "the merged NIC profile, as an INI file that loads back"},
         {OTHER, "print-capabilities", FLAG(print_capabilities), .ends = true,
