@@ -13,8 +13,12 @@ NO_WAIT = os.O_RDONLY | os.O_NONBLOCK
 PIPE_SIZE = 4096  # the smallest
 
 
+def count(control, name):
+    return int(control.do(cmd="stats")["stats"]["Counters"][name])
+
+
 def lines_lost(control):
-    return int(control.do(cmd="stats")["stats"]["Counters"]["base_log_lines_lost"])
+    return count(control, "base_log_lines_lost")
 
 
 class Pipes(program.Test):
@@ -64,6 +68,7 @@ class Pipes(program.Test):
             self.assertIn(b"rocm-ernic", os.read(reader, 65536))
             os.close(reader)
             server.process.send_signal(signal.SIGHUP)
+            self.until(lambda control: count(control, "server_log_reopen_errors") == 1)
             self.until(lambda control: control.do(cmd="link", up=False) and lines_lost(control))
             self.assertEqual(server.stop(), 0)
 
