@@ -13,7 +13,6 @@
 #include <errno.h>
 #include <netdb.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -23,6 +22,7 @@
 
 #include "base/counter.h"
 #include "base/log.h"
+#include "base/signals.h"
 
 COUNTER(fabric_mesh_reconnects, "times a worker lost its manager and called it again");
 COUNTER(fabric_mesh_new_id, "times a worker's id was gone and it asked for a new one");
@@ -299,14 +299,6 @@ static bool answers(const struct sockaddr_storage *address)
 	return failed == 0;
 }
 
-static bool told_to_end(void)
-{
-	sigset_t pending;
-
-	sigpending(&pending);
-	return sigismember(&pending, SIGTERM) || sigismember(&pending, SIGINT);
-}
-
 /* Start-up only: nothing is served yet, so waiting keeps nobody. */
 static bool wait_for_manager(const struct mesh *mesh, int wait_s)
 {
@@ -317,7 +309,7 @@ static bool wait_for_manager(const struct mesh *mesh, int wait_s)
 
 	while (!answers(&mesh->manager_address)) {
 		clock_gettime(CLOCK_MONOTONIC, &now);
-		if (now.tv_sec >= end || told_to_end())
+		if (now.tv_sec >= end || signals_end_asked())
 			return false;
 		nanosleep(&pause, NULL);
 	}

@@ -10,9 +10,9 @@
  * made, in reverse. So whatever goes wrong, nothing is left behind. A capture is opened in its turn
  * and begun behind the socket, as beginning ends what was in the file.
  *
- * Signals arrive through a descriptor like everything else: SIGTERM and SIGINT end the loop after
- * the turn that is running (every callback is bounded, so that is soon), SIGHUP opens the log file
- * anew. SIGPIPE is ignored; writers look at their errors.
+ * Signals arrive through a descriptor like everything else (base/signals.h): SIGTERM and SIGINT end
+ * the loop after the turn that is running (every callback is bounded, so that is soon), SIGHUP
+ * opens the log file anew. SIGPIPE is ignored; writers look at their errors.
  *
  * Not done: restarting parts, and guests that outlive their server. A changed option needs a new
  * process, and that a new QEMU: it connects once, and to its guest a server that ended is a card
@@ -30,7 +30,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
-#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -196,16 +195,12 @@ static void close_loop(struct server *server)
 	loop_destroy(server->loop);
 }
 
-static void signal_ready(struct loop_source *source, uint32_t events)
+static void signal_received(struct signals *signals, int number)
 {
-	struct server *server = container_of(source, struct server, signals);
-	struct signalfd_siginfo info;
+	struct server *server = container_of(signals, struct server, signals);
 
-	(void)events;
-	if (read(source->fd, &info, sizeof(info)) != sizeof(info))
-		return;
-	if (info.ssi_signo != SIGHUP) {
-		log_info("signal %s: ending", sigabbrev_np((int)info.ssi_signo));
+	if (number != SIGHUP) {
+		log_info("signal %s: ending", sigabbrev_np(number));
 		loop_stop(server->loop);
 		return;
 	}
@@ -215,19 +210,10 @@ static void signal_ready(struct loop_source *source, uint32_t events)
 
 static int open_signals(struct server *server, struct error_text *error)
 {
-	sigset_t set;
-	int failed;
-
 	signal(SIGPIPE, SIG_IGN);
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGHUP);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	server->signals.ready = signal_ready;
-	server->signals.fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-	failed =
-	        server->signals.fd < 0 ? -errno : loop_add(server->loop, &server->signals, EPOLLIN);
+	server->signals.received = signal_received;
+	int failed = signals_open(&server->signals, server->loop);
+
 	if (failed)
 		return error_set(error, failed, "signals cannot be received: %s",
 		                 strerror(-failed));
@@ -236,9 +222,7 @@ static int open_signals(struct server *server, struct error_text *error)
 
 static void close_signals(struct server *server)
 {
-	loop_remove(server->loop, &server->signals);
-	if (server->signals.fd >= 0)
-		close(server->signals.fd);
+	signals_close(&server->signals);
 }
 
 /* ---- the PCI function ---- */
@@ -667,7 +651,7 @@ int server_run(const struct options *options, const struct nic_profile *profile,
 	static struct server server; /* large, and one a process */
 	int failed;
 
-	server = (struct server){.options = options, .profile = profile, .signals.fd = -1};
+	server = (struct server){.options = options, .profile = profile};
 	profile_resolve(profile, &server.values);
 	raise_descriptor_limit();
 	failed = open_parts(&server, error);

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/loop.h"
+#include "base/signals.h"
 #include "fabric/fabric.h"
 #include "ionic/ionic.h"
 #include "net/net.h"
@@ -37,7 +38,7 @@ struct server {
 	struct net_tap *tap;
 	struct stats_file *stats_file;
 	struct control *control;
-	struct loop_source signals;
+	struct signals signals;
 	bool log_file_made; /* by us, and to be removed when the start fails */
 	bool running;
 };

@@ -2,8 +2,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Signals: an orderly end with everything removed and written, and a log file opened anew."""
 
+import fcntl
 import os
 import signal
+import socket
+import struct
+import termios
 import time
 
 import program
@@ -37,6 +41,28 @@ class Signals(program.Test):
                 client.sendall(b"\x01\x00\x09")
                 control.sendall(b'{"cmd":')
                 self.assertEqual(server.stop(), 0)
+
+    def test_who_makes_the_server_wait_does_not_keep_it_alive(self):
+        """An eventfd that is made blocking and full after it was given, and then signalled."""
+        with program.Server("-s", "s") as server, program.connect("s") as client:
+            program.attach(client)
+            event = os.eventfd(0, os.EFD_NONBLOCK)
+            assign, trigger = 4 | 32, 1 | 32
+            for flags, fds in ((assign, [event]), (trigger, [])):
+                if not fds:
+                    os.set_blocking(event, True)
+                    os.eventfd_write(event, 0xFFFFFFFFFFFFFFFE)
+                body = struct.pack("<IIIII", 20, flags, 4, 0, 1)  # of the REQ interrupt
+                message = struct.pack("<HHIII", 7, 8, 16 + len(body), 0, 0) + body
+                socket.send_fds(client, [message], fds)
+                if fds:
+                    reply = client.recv(16, socket.MSG_WAITALL)
+                    self.assertEqual(struct.unpack("<HHIII", reply)[3:], (1, 0))
+            while any(fcntl.ioctl(client, termios.TIOCOUTQ, bytes(4))):  # not read yet
+                time.sleep(0.01)
+            # Either the signal finds it waiting, or it waits in spite of the signal until its time is up.
+            self.assertIn(server.stop(), (0, -signal.SIGALRM))
+            os.close(event)
 
     def test_sighup_opens_the_log_file_anew(self):
         with program.Server("-s", "s", "-v", "-l", "log", "--control", "c") as server:
