@@ -181,7 +181,7 @@ static void write_man(void)
 	heading("NAME");
 	puts("rocm\\-ernic \\- an RDMA network card for a virtual machine, in software");
 	heading("SYNOPSIS");
-	puts(".B rocm\\-ernic\n.RB { \\-\\-socket\n.I PATH\n.RB | \\-\\-fd\n.IR N }\n"
+	puts(".B rocm\\-ernic\n.RB { \\-\\-socket\n.I PATH\n.RB \" | \" \\-\\-fd\n.IR N }\n"
 	     ".RI [ OPTION ]...");
 	heading("DESCRIPTION");
 	paragraph("Gives one virtual machine one PCI device, an AMD Pensando ionic NIC that exists "

@@ -78,8 +78,9 @@ const struct option_spec option_specs[] = {
         {NETWORK, "tap", .letter = 'T', TEXT(tap, IFNAMSIZ - 1), .placeholder = "IF",
          .words = OPTION_WORDS_INTERFACE,
          .help = "existing TAP interface of the host to attach the NIC to",
-         .man = "Make one that you own with: ip tuntap add dev IF mode tap user $USER. Without "
-                "this option frames that the guest sends are counted and discarded."},
+         .man = "Make one that you own with: ip tuntap add dev IF mode tap user $USER; and set it "
+                "up: ip link set IF up. Without this option frames that the guest sends are "
+                "counted and discarded."},
         {NETWORK, "fault", TEXT(fault, 200), .placeholder = "KEY=VALUE[,...]",
          .help = "what the wire does to frames: loss, delay, jitter, reorder, dup, corrupt, seed",
          .man = "loss, reorder, dup and corrupt are percentages of the frames in each direction, "

@@ -423,18 +423,23 @@ static void close_capture(struct server *server)
 		server_capture(server, NULL);
 }
 
+/* A TAP that is not ours: what is wrong with NAME, and how to make AS. */
+static int refuse_tap(const char *name, int cause, const char *text, const char *as,
+                      struct error_text *error)
+{
+	return error_set(
+	        error, cause,
+	        "--tap %s: %s; make %s with: sudo ip tuntap add dev %s mode tap user $USER "
+	        "&& sudo ip link set %s up",
+	        name, text, as == name ? "it" : "one", as, as);
+}
+
 static int open_tap(struct server *server, struct error_text *error)
 {
 	static const struct {
 		int error;
 		const char *text;
 	} reasons[] = {
-	        {-ENODEV,
-	         "no TAP interface has this name; make it with: sudo ip tuntap add dev IF mode "
-	         "tap user $USER"},
-	        {-EPERM,
-	         "belongs to another user; make one with: sudo ip tuntap add dev IF mode tap "
-	         "user $USER"},
 	        {-EBUSY, "another program has it open; end that or give another interface"},
 	        {-ENOENT, "this host has no /dev/net/tun; load the module tun"},
 	        {-EACCES, "/dev/net/tun may not be opened by this user; as root: chmod 0666 "
@@ -449,11 +454,12 @@ static int open_tap(struct server *server, struct error_text *error)
 	                      &server->tap);
 	if (!failed)
 		return 0;
+	if (failed == -EPERM)
+		return refuse_tap(name, failed, "belongs to another user", "IF", error);
 	if (failed == -ENODEV && if_nametoindex(name))
-		return error_set(error, failed,
-		                 "--tap %s: is an interface, but no TAP; make one with: sudo ip "
-		                 "tuntap add dev IF mode tap user $USER",
-		                 name);
+		return refuse_tap(name, failed, "is an interface, but no TAP", "IF", error);
+	if (failed == -ENODEV)
+		return refuse_tap(name, failed, "no TAP interface has this name", name, error);
 	for (size_t i = 0; i < ARRAY_SIZE(reasons); i++)
 		if (reasons[i].error == failed)
 			return error_set(error, failed, "--tap %s: %s", name, reasons[i].text);
