@@ -164,8 +164,9 @@ static void qp_clear(struct rdma_qp *qp)
 	qp->recv_watched = false;
 }
 
-/* Before a QP may send: 32 K of them that never do would otherwise cost a gigabyte on some fabrics.
- */
+/* Made when a QP may send for the first time: 32 K that never do would otherwise cost a gigabyte on
+ * some fabrics. It stays until the QP goes, because fabrics may ask after messages of a QP that has
+ * been reset meanwhile (rdma_msg_done()). */
 static int window_make(struct rdma_qp *qp)
 {
 	uint32_t size = qp->dev->window;
@@ -179,13 +180,6 @@ static int window_make(struct rdma_qp *qp)
 	for (uint32_t i = 0; i < size; i++)
 		qp->window[i].qp = qp;
 	return 0;
-}
-
-static void window_free(struct rdma_qp *qp)
-{
-	assert(qp->head == qp->tail);
-	free(qp->window);
-	qp->window = NULL;
 }
 
 int rdma_qp_create(struct rdma_dev *dev, const struct rdma_qp_config *config, struct rdma_qp **out)
@@ -227,7 +221,7 @@ void rdma_qp_destroy(struct rdma_qp *qp)
 
 	*slot = NULL;
 	rdma_table_drop(&qp->dev->qps, qp->qpn);
-	window_free(qp);
+	free(qp->window);
 	free(qp);
 }
 
@@ -320,7 +314,6 @@ static void enter_reset(struct rdma_qp *qp)
 {
 	qp->state = RDMA_QPS_RESET;
 	qp_clear(qp);
-	window_free(qp);
 	qp->attr = attr_at_reset;
 	qp->msn = 0;
 	qp->comm_est = false;
