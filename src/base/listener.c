@@ -123,8 +123,8 @@ int listener_open(struct listener *listener, const char *path, mode_t mode, int 
 
 static void turn_away(const struct listener *listener)
 {
-	for (int i = 0; i <= listener->backlog;
-	     i++) { /* the kernel takes one more than it is told */
+	/* The kernel takes one more than it is told. */
+	for (int i = 0; i <= listener->backlog; i++) {
 		int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 		if (fd < 0)

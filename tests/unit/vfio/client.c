@@ -311,7 +311,7 @@ void rig_expect_closed(struct rig *rig)
 
 	rig_turn(rig);
 	assert_false(vfio_server_attached(rig->server));
-	assert_int_equal(recv(rig->fd, &byte, 1, MSG_DONTWAIT), 0); /* ECONNRESET: transport.h */
+	assert_int_equal(recv(rig->fd, &byte, 1, MSG_DONTWAIT), 0); /* ECONNRESET: base/foreign.h */
 	close(rig->fd);
 	rig->fd = -1;
 }
