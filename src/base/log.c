@@ -16,7 +16,8 @@
 
 #include "base/counter.h"
 
-COUNTER(base_log_lines_lost, "lines of the log that could not be written, as when its pipe is full");
+COUNTER(base_log_lines_lost,
+        "lines of the log that could not be written, as when its pipe is full");
 
 #define LOG_LINE_MAX 1024
 #define NS_PER_S     1000000000ull

@@ -24,7 +24,7 @@ used() {
 }
 
 # The hash is linear, and the ports of transfers that begin together differ in few bits: under some
-# keys they all fall into a part of the queues. Ports far apart do so under none.
+# keys they all fall into a part of the queues. Ports far apart reach all of them.
 for n in $(seq 1 200); do
     [ "$(used)" != "$cpus" ] || break
     curl -sS --max-time 10 --local-port $((20011 + 199 * n)) -o /dev/null "$PEER_URL/sha256/8" || fail "a request"
