@@ -61,6 +61,7 @@ static void wq_free(struct ionic_wq *wq)
 {
 	if (!wq->cq)
 		return;
+	ionic_wq_forget_posted(wq);
 	LIST_REMOVE(wq, user);
 	ionic_ring_free(wq->qp->rdma, &wq->ring);
 }

@@ -18,8 +18,8 @@
  *MSI-X
  *
  * Contexts. As everywhere in this room, doorbells change indices and schedule, and guest memory is
- * touched in the work phase: by the work callback of the device (admin commands, events that a
- * doorbell made due) and by that of the engine (requests and completions).
+ * touched in the work phase: by the work callback of the device (admin commands, events and flush
+ * markers that a doorbell made due) and by that of the engine (requests and completions).
  *
  * Order. A completion is written after the data that it announces, an event after its completion,
  * an interrupt after its event, and an admin completion after everything that its command did.
@@ -171,6 +171,7 @@ int ionic_rdma_create(struct ionic_dev *dev, struct rdma_fabric *fabric)
 	rdma->dev = dev;
 	TAILQ_INIT(&rdma->all_cqs);
 	TAILQ_INIT(&rdma->all_qps);
+	TAILQ_INIT(&rdma->posted_in_err);
 	rdma->cqs = calloc(IONIC_RDMA_CQS, sizeof(*rdma->cqs));
 	if (rdma->cqs)
 		rc = rdma_dev_create(&config, &rdma->engine);
@@ -388,6 +389,7 @@ void ionic_rdma_run(struct ionic_dev *dev)
 	assert(rdma->in_memory == 0);
 	if (rdma->reset_pending)
 		drop_all(rdma);
+	ionic_qp_flush_posted(rdma);
 	flush_events(rdma);
 	for (unsigned i = 0; i < ARRAY_SIZE(rdma->aqs); i++)
 		if (rdma->aqs[i].exists && ionic_aq_run(&rdma->aqs[i]))

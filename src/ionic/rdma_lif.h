@@ -175,6 +175,8 @@ struct ionic_wq {
 	struct ionic_cq *cq;
 	struct ionic_ring ring;
 	uint32_t prod, cons; /* < 2^depth_log2 */
+	TAILQ_ENTRY(ionic_wq) posted;
+	bool flush_due; /* in the list of those with requests posted in ERR */
 };
 
 struct ionic_qp {
@@ -199,6 +201,12 @@ void ionic_qp_restart(struct ionic_qp *qp);
 
 void ionic_qp_sq_doorbell(struct ionic_qp *qp, uint32_t index);
 void ionic_qp_rq_doorbell(struct ionic_qp *qp, uint32_t index);
+
+/* No flush marker is due any more. */
+void ionic_wq_forget_posted(struct ionic_wq *wq);
+
+/* A flush marker for each queue whose doorbell rang in ERR since the last call. Work phase. */
+void ionic_qp_flush_posted(struct ionic_rdma *rdma);
 
 /* Those of struct rdma_owner_ops. */
 int ionic_qp_fetch_send(void *owner, struct rdma_wr *wr);
@@ -271,6 +279,7 @@ struct ionic_rdma {
 	struct ionic_cq **cqs; /* by id */
 	TAILQ_HEAD(ionic_cq_list, ionic_cq) all_cqs;
 	TAILQ_HEAD(ionic_qp_list, ionic_qp) all_qps;
+	TAILQ_HEAD(ionic_posted_list, ionic_wq) posted_in_err;
 	uint32_t ring_pages;  /* of all rings */
 	uint32_t eqs_pending; /* bit n: EQ n has something to write */
 	bool eqs_deferred;    /* ... and one of them waits for the driver */

@@ -15,7 +15,10 @@
  *the status           the same failed on this side      MSN if behind, NPG with it    the same
  *
  * A QP that enters ERR writes one flush marker for each of its queues: the driver then invents
- * completions for all that is left in them (5.6).
+ * completions for all that is left in them (5.6). What is posted later it flushes by itself when
+ * its CQ is polled; but nobody polls who waits for an event, and the kernel's call of its own
+ * handler is lost when it meets the end of a poll. So a doorbell in ERR is answered with one more
+ * marker, which the driver takes for nothing but an entry of the CQ, with its event.
  */
 #include "rdma_lif.h"
 
@@ -41,12 +44,38 @@ static bool in_states(const struct ionic_qp *qp, unsigned states)
 	return states >> rdma_qp_state(qp->engine) & 1;
 }
 
+static bool in_error(const struct ionic_qp *qp)
+{
+	return rdma_qp_state(qp->engine) == RDMA_QPS_ERR;
+}
+
+/* The marker is due in the work phase; one is enough for all that is posted until then. */
+static void posted_in_error(struct ionic_wq *wq)
+{
+	struct ionic_rdma *rdma = wq->qp->rdma;
+
+	if (wq->flush_due)
+		return;
+	wq->flush_due = true;
+	TAILQ_INSERT_TAIL(&rdma->posted_in_err, wq, posted);
+	ionic_dev_schedule(rdma->dev);
+}
+
+void ionic_wq_forget_posted(struct ionic_wq *wq)
+{
+	if (wq->flush_due)
+		TAILQ_REMOVE(&wq->qp->rdma->posted_in_err, wq, posted);
+	wq->flush_due = false;
+}
+
 void ionic_qp_sq_doorbell(struct ionic_qp *qp, uint32_t index)
 {
 	qp->rdma->count.sq_doorbells++;
 	qp->doorbells++;
 	if (index > ionic_ring_mask(&qp->sq.ring)) {
 		counter_inc(&ionic_sq_bad_index);
+	} else if (in_error(qp)) {
+		posted_in_error(&qp->sq);
 	} else if (!in_states(qp, SQ_STATES)) {
 		counter_inc(&ionic_sq_bad_state);
 	} else {
@@ -61,6 +90,8 @@ void ionic_qp_rq_doorbell(struct ionic_qp *qp, uint32_t index)
 	qp->doorbells++;
 	if (index > ionic_ring_mask(&qp->rq.ring)) {
 		counter_inc(&ionic_rq_bad_index);
+	} else if (in_error(qp)) {
+		posted_in_error(&qp->rq);
 	} else if (!in_states(qp, RQ_STATES)) {
 		counter_inc(&ionic_rq_bad_state);
 	} else {
@@ -75,6 +106,8 @@ void ionic_qp_restart(struct ionic_qp *qp)
 	qp->rq.prod = qp->rq.cons = 0;
 	qp->msn = qp->msn_reported = 0;
 	qp->msn_wanted = false;
+	ionic_wq_forget_posted(&qp->sq);
+	ionic_wq_forget_posted(&qp->rq);
 	ionic_eq_forget(&qp->events);
 }
 
@@ -262,14 +295,36 @@ void ionic_qp_complete_recv(void *owner, const struct rdma_wc *wc)
 	post(qp, qp->rq.cq, IONIC_RDMA_CQE_RECV, wc->status, &cqe, wc->solicited);
 }
 
+static void post_flush(struct ionic_wq *wq)
+{
+	struct ionic_qp *qp = wq->qp;
+	union ionic_rdma_cqe cqe = {{0}};
+
+	post(qp, wq->cq, wq == &qp->sq ? IONIC_RDMA_CQE_SEND_NPG : IONIC_RDMA_CQE_RECV,
+	     RDMA_FLUSHED, &cqe, false);
+}
+
 void ionic_qp_flush(void *owner)
 {
-	union ionic_rdma_cqe sq = {{0}}, rq = {{0}};
 	struct ionic_qp *qp = owner;
 
 	report_msn(qp);
-	post(qp, qp->sq.cq, IONIC_RDMA_CQE_SEND_NPG, RDMA_FLUSHED, &sq, false);
-	post(qp, qp->rq.cq, IONIC_RDMA_CQE_RECV, RDMA_FLUSHED, &rq, false);
+	post_flush(&qp->sq);
+	post_flush(&qp->rq);
+}
+
+/* Guest memory may have to be waited for, and doorbells heard meanwhile: those that come again
+ * stand behind the last one of now, and are served in the next turn. */
+void ionic_qp_flush_posted(struct ionic_rdma *rdma)
+{
+	struct ionic_wq *last = TAILQ_LAST(&rdma->posted_in_err, ionic_posted_list);
+	struct ionic_wq *wq = NULL;
+
+	while (wq != last) {
+		wq = TAILQ_FIRST(&rdma->posted_in_err);
+		ionic_wq_forget_posted(wq);
+		post_flush(wq);
+	}
 }
 
 void ionic_qp_event(void *owner, enum rdma_event event)

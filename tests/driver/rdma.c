@@ -289,17 +289,26 @@ int rdma_events(struct rdma *rdma)
 	return total;
 }
 
+/* One interrupt may find nothing: its event was taken with the one before, after the device had
+ * written it and before it had added its credit. */
 int rdma_events_wait(struct rdma *rdma, unsigned index, int timeout_ms)
 {
 	struct rdma_eq *eq = &rdma->eq[index];
-	int fired = nic_wait_eventfd(rdma->nic, eq->eventfd, nic_now_ms() + timeout_ms);
-	int taken, err;
+	int64_t deadline = nic_now_ms() + timeout_ms;
+	int taken = 0;
 
-	if (fired <= 0)
-		return fired;
-	taken = rdma_eq_take(rdma, eq);
-	err = taken < 0 ? taken : rdma_eq_unmask(rdma, eq);
-	return err ? err : taken;
+	while (!taken) {
+		int fired = nic_wait_eventfd(rdma->nic, eq->eventfd, deadline);
+		int err;
+
+		if (fired <= 0)
+			return fired;
+		taken = rdma_eq_take(rdma, eq);
+		err = taken < 0 ? taken : rdma_eq_unmask(rdma, eq);
+		if (err)
+			return err;
+	}
+	return taken;
 }
 
 /* ---- the admin queue (3) ---- */

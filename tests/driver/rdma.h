@@ -152,7 +152,8 @@ int rdma_doorbell(struct rdma *rdma, uint16_t page, uint8_t slot, unsigned ring,
 
 /* Takes what is in the event queues: QPs and CQs remember. Returns the number of events. */
 int rdma_events(struct rdma *rdma);
-/* Waits for the interrupt of an event queue and takes its events. */
+/* Waits for events of an event queue, by its interrupt, and takes them. Returns their number, 0
+ * when there was none in time, or a negative errno. */
 int rdma_events_wait(struct rdma *rdma, unsigned eq, int timeout_ms);
 
 /* ---- objects (rdma_object.c) ---- */

@@ -237,7 +237,8 @@ enum rdma_qp_type { QPT_RC = 0, QPT_UC = 1, QPT_UD = 3 };
 
 #define CQE_SIZE        32
 #define CQE_TYPE(word)  ((word) >> 5 & 0x7)
-#define CQE_QID(word)   ((word) >> 8)
+#define CQE_QID_SHIFT   8
+#define CQE_QID(word)   ((word) >> CQE_QID_SHIFT)
 #define CQE_COLOR       0x1
 #define CQE_ERROR       0x2
 #define CQE_ADMIN       0

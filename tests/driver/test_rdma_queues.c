@@ -73,6 +73,14 @@ static void test_posts_in_every_state(void **state)
 	nic_ok(env->nic, rdma_close(rdma));
 }
 
+static void expect_event(struct rdma_cq *cq, uint64_t number)
+{
+	while (cq->notified < number)
+		if (rdma_events_wait(cq->rdma, 2, 5000) <= 0)
+			fail_msg("no event %llu", (unsigned long long)number);
+	assert_int_equal(cq->notified, number);
+}
+
 /* The event of a CQ: at once when it holds entries, at the next entry otherwise, once. */
 static void test_events(void **state)
 {
@@ -87,16 +95,52 @@ static void test_events(void **state)
 		nic_ok(env->nic, rdma_send(s.a, &s.send));
 		if (i > 1) /* the first comes unasked: a process may block before it ever armed */
 			nic_ok(env->nic, rdma_cq_arm(s.cq_a, false));
-		while (s.cq_a->notified < i) {
-			int events = rdma_events_wait(rdma, 2, 5000);
-
-			if (events <= 0)
-				fail_msg("round %llu: no event (%d)", (unsigned long long)i,
-				         events);
-		}
+		expect_event(s.cq_a, i);
 		nic_ok(env->nic, rdma_wait(s.cq_a, &wc));
 		assert_int_equal(s.cq_a->notified, i);
 	}
+	scene_end(&s);
+	nic_ok(env->nic, rdma_close(rdma));
+}
+
+/* What is posted in ERR has an event too, for who waits for its flush: on each queue, each time. */
+static void test_posts_in_error(void **state)
+{
+	struct env *env = *state;
+	struct rdma_path path = RDMA_PATH;
+	struct rdma_wc wc;
+	struct rdma *rdma;
+	struct scene s;
+
+	scene_open(env, &rdma);
+	s = scene_make(env, rdma, QPT_RC, OP_SEND);
+	nic_ok(env->nic, rdma_qp_set_state(s.a, QPS_ERR));
+	expect_event(s.cq_a, 1); /* of the markers */
+	assert_int_equal(rdma_poll(s.cq_a, &wc), 0);
+	for (uint64_t i = 2; i <= 20; i++) {
+		nic_ok(env->nic, rdma_cq_arm(s.cq_a, i % 3 == 0));
+		if (i % 2)
+			nic_ok(env->nic, rdma_send(s.a, &s.send));
+		else
+			nic_ok(env->nic, rdma_recv(s.a, &s.recv));
+		expect_event(s.cq_a, i);
+		assert_int_equal(rdma_poll(s.cq_a, &wc), 1);
+		assert_int_equal(wc.status, WC_FLUSH);
+		assert_int_equal(rdma_poll(s.cq_a, &wc), 0);
+	}
+	/* Started anew, none is left over; and none comes behind the end of the QP. */
+	nic_ok(env->nic, rdma_recv(s.a, &s.recv));
+	nic_ok(env->nic, rdma_qp_set_state(s.a, QPS_RESET));
+	assert_int_equal(rdma_poll(s.cq_a, &wc), 0);
+	nic_ok(env->nic, rdma_qp_set_state(s.b, QPS_RESET));
+	nic_ok(env->nic, rdma_qp_connect(s.a, s.b, &path));
+	nic_ok(env->nic, rdma_recv(s.b, &s.recv));
+	nic_ok(env->nic, rdma_send(s.a, &s.send));
+	nic_ok(env->nic, rdma_wait(s.cq_a, &wc));
+	assert_int_equal(wc.status, WC_OK);
+	nic_ok(env->nic, rdma_qp_set_state(s.a, QPS_ERR));
+	nic_ok(env->nic, rdma_recv(s.a, &s.recv));
+	nic_ok(env->nic, rdma_send(s.a, &s.send));
 	scene_end(&s);
 	nic_ok(env->nic, rdma_close(rdma));
 }
@@ -190,7 +234,6 @@ static void test_foreign_doorbells(void **state)
 	nic_ok(env->nic, rdma_close(rdma));
 }
 
-/* Indices beyond rings, rings and queues that do not exist: nothing happens. */
 /* However many rings name one page in all entries of their tables: what the server keeps of the
  * tables has a limit, and is given back. */
 static void test_tables_without_end(void **state)
@@ -242,6 +285,7 @@ static void test_tables_without_end(void **state)
 	rdma_free(rdma);
 }
 
+/* Indices beyond rings, rings and queues that do not exist: nothing happens. */
 static void test_wild_doorbells(void **state)
 {
 	struct env *env = *state;
@@ -337,13 +381,10 @@ static void test_abuser(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        ENV_TEST(test_cq_overflow, &bare),
-	        ENV_TEST(test_posts_in_every_state, &bare),
-	        ENV_TEST(test_events, &bare),
-	        ENV_TEST(test_rings_wrap, &bare),
-	        ENV_TEST(test_foreign_doorbells, &bare),
-	        ENV_TEST(test_wild_doorbells, &bare),
-	        ENV_TEST(test_tables_without_end, &bare),
+	        ENV_TEST(test_cq_overflow, &bare),    ENV_TEST(test_posts_in_every_state, &bare),
+	        ENV_TEST(test_events, &bare),         ENV_TEST(test_posts_in_error, &bare),
+	        ENV_TEST(test_rings_wrap, &bare),     ENV_TEST(test_foreign_doorbells, &bare),
+	        ENV_TEST(test_wild_doorbells, &bare), ENV_TEST(test_tables_without_end, &bare),
 	        ENV_TEST(test_abuser, &bare),
 	};
 
