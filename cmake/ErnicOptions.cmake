@@ -39,6 +39,12 @@ if(ERNIC_SANITIZE)
 	string(REPLACE ";" "," _san "${ERNIC_SANITIZE}")
 	add_compile_options(-fsanitize=${_san} -fno-omit-frame-pointer -fno-sanitize-recover=all)
 	add_link_options(-fsanitize=${_san})
+	# Reports name functions and lines, no more. And UBSan's shared library has six megabytes of
+	# zeros, which LeakSanitizer reads at the end of every program.
+	set(CMAKE_C_FLAGS_DEBUG "-g1")
+	if(_san MATCHES "undefined" AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
+		add_link_options(-static-libubsan)
+	endif()
 	if(_san STREQUAL "thread" AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
 		# Fences order memory that another process looks at; the sanitizer sees only this one.
 		add_compile_options(-Wno-tsan)
