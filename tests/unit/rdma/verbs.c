@@ -387,22 +387,45 @@ uint8_t *mr_byte(const struct test_mr *mr, size_t offset)
 	return nic_host(mr->nic, mr->page_dma[at / DMA_PAGE] + at % DMA_PAGE);
 }
 
+/* The bytes at OFFSET, *SIZE of them at most: what follows on the same page. */
+static uint8_t *mr_piece(const struct test_mr *mr, size_t offset, size_t *size)
+{
+	size_t left = DMA_PAGE - (mr->first + offset) % DMA_PAGE;
+
+	if (mr->page_dma && *size > left)
+		*size = left;
+	return mr_byte(mr, offset);
+}
+
 void mr_set(const struct test_mr *mr, size_t offset, const void *bytes, size_t size)
 {
-	for (size_t i = 0; i < size; i++)
-		*mr_byte(mr, offset + i) = ((const uint8_t *)bytes)[i];
+	for (size_t i = 0, piece; i < size; i += piece) {
+		piece = size - i;
+		uint8_t *at = mr_piece(mr, offset + i, &piece);
+
+		memcpy(at, (const uint8_t *)bytes + i, piece);
+	}
 }
 
 void mr_get(const struct test_mr *mr, size_t offset, void *bytes, size_t size)
 {
-	for (size_t i = 0; i < size; i++)
-		((uint8_t *)bytes)[i] = *mr_byte(mr, offset + i);
+	for (size_t i = 0, piece; i < size; i += piece) {
+		piece = size - i;
+		const uint8_t *at = mr_piece(mr, offset + i, &piece);
+
+		memcpy((uint8_t *)bytes + i, at, piece);
+	}
 }
 
 void mr_fill(const struct test_mr *mr, unsigned seed)
 {
-	for (size_t i = 0; i < mr->size; i++)
-		*mr_byte(mr, i) = (uint8_t)(seed + i * 131 + (i >> 8) * 17);
+	for (size_t i = 0, piece; i < mr->size; i += piece) {
+		piece = mr->size - i;
+		uint8_t *at = mr_piece(mr, i, &piece);
+
+		for (size_t j = 0; j < piece; j++)
+			at[j] = (uint8_t)(seed + (i + j) * 131 + ((i + j) >> 8) * 17);
+	}
 }
 
 struct rdma_sge sge_of(const struct test_mr *mr, size_t offset, size_t size)
