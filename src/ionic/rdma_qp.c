@@ -44,11 +44,6 @@ static bool in_states(const struct ionic_qp *qp, unsigned states)
 	return states >> rdma_qp_state(qp->engine) & 1;
 }
 
-static bool in_error(const struct ionic_qp *qp)
-{
-	return rdma_qp_state(qp->engine) == RDMA_QPS_ERR;
-}
-
 /* The marker is due in the work phase; one is enough for all that is posted until then. */
 static void posted_in_error(struct ionic_wq *wq)
 {
@@ -74,7 +69,7 @@ void ionic_qp_sq_doorbell(struct ionic_qp *qp, uint32_t index)
 	qp->doorbells++;
 	if (index > ionic_ring_mask(&qp->sq.ring)) {
 		counter_inc(&ionic_sq_bad_index);
-	} else if (in_error(qp)) {
+	} else if (in_states(qp, STATE_BIT(ERR))) {
 		posted_in_error(&qp->sq);
 	} else if (!in_states(qp, SQ_STATES)) {
 		counter_inc(&ionic_sq_bad_state);
@@ -90,7 +85,7 @@ void ionic_qp_rq_doorbell(struct ionic_qp *qp, uint32_t index)
 	qp->doorbells++;
 	if (index > ionic_ring_mask(&qp->rq.ring)) {
 		counter_inc(&ionic_rq_bad_index);
-	} else if (in_error(qp)) {
+	} else if (in_states(qp, STATE_BIT(ERR))) {
 		posted_in_error(&qp->rq);
 	} else if (!in_states(qp, RQ_STATES)) {
 		counter_inc(&ionic_rq_bad_state);

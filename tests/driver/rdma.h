@@ -198,6 +198,8 @@ int rdma_cq_destroy(struct rdma_cq *cq); /* frees it even when the device refuse
 void rdma_cq_free(struct rdma_cq *cq);   /* accepts NULL */
 int rdma_cq_arm(struct rdma_cq *cq, bool solicited);
 int rdma_cq_consume(struct rdma_cq *cq); /* ring 0 */
+/* What QP has completed and nobody has taken is nobody's from now on, as the driver has it. */
+void rdma_cq_clean(struct rdma_cq *cq, const struct rdma_qp *qp);
 
 struct rdma_qp_config {
 	enum rdma_qp_type type;

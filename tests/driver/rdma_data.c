@@ -358,17 +358,29 @@ static int take_recv(struct rdma_qp *qp, const union rdma_cqe *cqe, uint32_t wor
 
 /* ---- polling ---- */
 
-static const union rdma_cqe *cq_peek(const struct rdma_cq *cq)
+/* The entry at position AT, or NULL when it is not there yet. */
+static union rdma_cqe *cq_entry(const struct rdma_cq *cq, uint32_t at)
 {
 	uint32_t mask = (1u << cq->ring.log2) - 1;
-	const union rdma_cqe *cqe =
-	        ram_at(&cq->rdma->nic->ram, cq->ring.base + CQE_SIZE * (cq->cons & mask));
-	uint8_t color = !(cq->cons >> cq->ring.log2 & 1);
+	union rdma_cqe *cqe = ram_at(&cq->rdma->nic->ram, cq->ring.base + CQE_SIZE * (at & mask));
+	uint8_t color = !(at >> cq->ring.log2 & 1);
 
 	/* The color is read first and orders what follows (5.2). */
 	if ((__atomic_load_n(&cqe->raw[CQE_SIZE - 1], __ATOMIC_ACQUIRE) & CQE_COLOR) != color)
 		return NULL;
 	return cqe;
+}
+
+void rdma_cq_clean(struct rdma_cq *cq, const struct rdma_qp *qp)
+{
+	union rdma_cqe *cqe;
+
+	for (uint32_t at = cq->cons; (cqe = cq_entry(cq, at)); at++) {
+		uint32_t word = be32_get(cqe->any.qid_type_flags);
+
+		if (CQE_QID(word) == qp->id)
+			cqe->any.qid_type_flags = be32_make(word | ~0u << CQE_QID_SHIFT);
+	}
 }
 
 /* Takes one entry. Returns as rdma_poll(). */
@@ -412,7 +424,7 @@ int rdma_poll(struct rdma_cq *cq, struct rdma_wc *wc)
 			result = flush_recv(qp, wc);
 		if (result)
 			return result;
-		cqe = cq_peek(cq);
+		cqe = cq_entry(cq, cq->cons);
 		if (!cqe)
 			return 0;
 		result = cq_take(cq, cqe, wc);

@@ -347,31 +347,11 @@ int rdma_qp_destroy(struct rdma_qp *qp)
 
 /* ---- states (9.1) ---- */
 
-/* What the device has completed of QP, and nobody taken, is somebody else's now: nobody's. */
-static void cq_clean(struct rdma_cq *cq, const struct rdma_qp *qp)
-{
-	uint32_t mask = (1u << cq->ring.log2) - 1;
-
-	for (uint32_t at = cq->cons;; at++) {
-		union rdma_cqe *cqe =
-		        ram_at(&cq->rdma->nic->ram, cq->ring.base + CQE_SIZE * (at & mask));
-		uint8_t color = !(at >> cq->ring.log2 & 1);
-		uint32_t word;
-
-		if ((__atomic_load_n(&cqe->raw[CQE_SIZE - 1], __ATOMIC_ACQUIRE) & CQE_COLOR) !=
-		    color)
-			return;
-		word = be32_get(cqe->any.qid_type_flags);
-		if (CQE_QID(word) == qp->id)
-			cqe->any.qid_type_flags = be32_make(word | ~0u << CQE_QID_SHIFT);
-	}
-}
-
 /* The driver forgets all requests with RESET. */
 static void qp_restart(struct rdma_qp *qp)
 {
-	cq_clean(qp->sq.cq, qp);
-	cq_clean(qp->rq.cq, qp);
+	rdma_cq_clean(qp->sq.cq, qp);
+	rdma_cq_clean(qp->rq.cq, qp);
 	qp->sq.prod = qp->sq.cons = qp->rq.prod = qp->rq.cons = 0;
 	qp->sq.flushing = qp->rq.flushing = false;
 	qp->msn_posted = qp->msn_done = qp->msn_retired = 0;
