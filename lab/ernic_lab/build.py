@@ -30,6 +30,7 @@ WANTED = (*FLAVOURS, "uc")
 # Made from rdma-core's source package too, in the version that the guests have.
 FROM_RDMA_CORE = ("full", "uc")
 SUITE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+-]*")  # it names a folder of the cache too
+QEMU_OLDEST = (10, 1)  # the first that is a client of vfio-user
 # What apt says when the mirror has no such suite.
 NO_SUITE = "does not have a Release file"
 
@@ -159,9 +160,18 @@ class Builder:
             self.names["uc"] = recipe.UC_PACKAGES
         for part, names in self.names.items():
             self.packages[part] = self.apt.resolve(names)
+        self._check_qemu()
         # The closure of a kernel package holds boot loaders and such; only its own count.
         own = (self.release, "linux-base-" + self.release)
         self.packages["kernel"] = [p for p in self.packages["kernel"] if p.name.endswith(own)]
+
+    def _check_qemu(self) -> None:
+        """Refuse a suite that is too old before anything of it is downloaded."""
+        version = self._version("qemu", "qemu-system-x86")
+        numbers = re.match(r"(?:\d+:)?(\d+)\.(\d+)", version)
+        if numbers and tuple(map(int, numbers.groups())) < QEMU_OLDEST:
+            oldest = ".".join(map(str, QEMU_OLDEST))
+            raise refuse_suite(self.suite, f"its QEMU, {version}, is older than {oldest}")
 
     def fetch(self) -> None:
         """Download what is not here yet."""
@@ -176,12 +186,15 @@ class Builder:
             if part in FROM_RDMA_CORE:
                 self._rdma_core()
 
-    def _version(self) -> str:
-        """The version of the guests' rdma-core."""
-        return next(p.version for p in self.packages["tiny"] if p.name == "ibverbs-providers")
+    def _version(self, part: str, package: str) -> str:
+        return next(p.version for p in self.packages[part] if p.name == package)
+
+    def _rdma_core_version(self) -> str:
+        return self._version("tiny", "ibverbs-providers")
 
     def _rdma_core(self) -> Path:
-        return self.apt.upstream("rdma-core", self._version())
+        """The source of the guests' rdma-core."""
+        return self.apt.upstream("rdma-core", self._rdma_core_version())
 
     def key(self, part: str) -> str:
         """Digests all that decides the content of a component."""
@@ -191,7 +204,7 @@ class Builder:
         if part == "uc":
             files.append(self.key("kernel"))
         if part in FROM_RDMA_CORE:
-            files.append(self._version())
+            files.append(self._rdma_core_version())
         return cache.digest(part, recipe.fingerprint(part), *files)
 
     def _component_path(self, part: str) -> Path:

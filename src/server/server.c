@@ -133,6 +133,20 @@ static int open_mac(struct server *server, struct error_text *error)
 	return 0;
 }
 
+/* Says why a file of the user's cannot be written to. READER: a command that reads a pipe. */
+static int refuse_file(const char *option, const char *path, int cause, const char *reader,
+                       struct error_text *error)
+{
+	if (server_unread_pipe(path, cause))
+		return error_set(error, cause,
+		                 "--%s %.300s: nobody reads this pipe; start its reader first, as "
+		                 "with: %s",
+		                 option, path, reader);
+	return error_set(error, cause,
+	                 "--%s %.300s: cannot be written (%s); give a path that can be written to",
+	                 option, path, strerror(-cause));
+}
+
 /* ---- log file ---- */
 
 static int open_log(struct server *server, struct error_text *error)
@@ -148,15 +162,7 @@ static int open_log(struct server *server, struct error_text *error)
 	if (!failed)
 		return 0;
 	server->log_file_made = false;
-	if (server_unread_pipe(path, failed))
-		return error_set(error, failed,
-		                 "--log-file %.300s: nobody reads this pipe; start its reader "
-		                 "first, as with: cat PIPE &",
-		                 path);
-	return error_set(error, failed,
-	                 "--log-file %.300s: cannot be opened (%s); give a path that "
-	                 "can be written to",
-	                 path, strerror(-failed));
+	return refuse_file("log-file", path, failed, "cat PIPE &", error);
 }
 
 static void reopen_log(const char *path)
@@ -388,15 +394,7 @@ bool server_unread_pipe(const char *path, int cause)
 
 static int refuse_capture(const char *path, int cause, struct error_text *error)
 {
-	if (server_unread_pipe(path, cause))
-		return error_set(error, cause,
-		                 "--pcap %.300s: nobody reads this pipe; start its reader first, "
-		                 "as with: wireshark -k -i PIPE",
-		                 path);
-	return error_set(error, cause,
-	                 "--pcap %.300s: cannot be written (%s); give a path in a folder that can "
-	                 "be written to",
-	                 path, strerror(-cause));
+	return refuse_file("pcap", path, cause, "wireshark -k -i PIPE", error);
 }
 
 static int open_capture(struct server *server, struct error_text *error)

@@ -18,7 +18,7 @@ sys.dont_write_bytecode = True
 LAB = Path(__file__).resolve().parents[2] / "lab"
 sys.path.insert(0, str(LAB))
 
-from ernic_lab import build, cache, command, guest, kernel, machine, module  # noqa: E402
+from ernic_lab import build, cache, command, debian, guest, kernel, machine, module  # noqa: E402
 from ernic_lab import modules, network, options, runner, server, uc  # noqa: E402
 from ernic_lab.barrier import Barriers  # noqa: E402
 from ernic_lab.cpio import Archive  # noqa: E402
@@ -412,6 +412,31 @@ class Cache(unittest.TestCase):
                 self.assertIn(f"--suite '{name}': no name of a suite", self.refused_suite(name))
             os.environ["LAB_SUITE"] = "nosuch"
             self.assertIn(f"LAB_SUITE 'nosuch': {reason}", self.refused_suite("nosuch"))
+
+    def plan_of(self, qemu):
+        """Plans a lab of a suite with this QEMU; returns what it says."""
+        files = {"qemu-system-x86": f"qemu-system-x86_{qemu}_amd64.deb"}
+        apt = {
+            "depends": lambda _, name: ["linux-headers-1.2.3-amd64"],
+            "exists": lambda _, name: True,
+            "resolve": lambda _, names: [
+                debian.Package(files.get(name, f"{name}_1_all.deb"), 1, "") for name in names
+            ],
+        }
+        with mock.patch.multiple(build.Apt, **apt), mock.patch.dict(os.environ):
+            os.environ.pop("LAB_SUITE", None)
+            try:
+                build.Builder("suite", lambda text: None).plan(["tiny"])
+            except LabError as err:
+                return str(err)
+        return ""
+
+    def test_suite_with_an_old_qemu_is_refused_before_it_is_fetched(self):
+        refusal = self.plan_of("1%3a10.0.13+ds-0+deb13u1")
+        self.assertIn("--suite 'suite': its QEMU, 1:10.0.13+ds-0+deb13u1, is older than 10.1", refusal)
+        self.assertIn("is older", self.plan_of("1%3a9.2-1"))
+        for version in ("1%3a10.1.0+ds-1", "1%3a11.0.0~rc1-1", "12.0-1"):
+            self.assertEqual(self.plan_of(version), "")
 
     def test_place_in_no_fixed_folder_is_refused(self):
         with mock.patch.dict(os.environ, XDG_CACHE_HOME="here"):

@@ -10,7 +10,7 @@
 #include "net/net.h"
 #include "verbs.h"
 
-enum { RIG_QUEUE = 4096 };
+enum { RIG_QUEUE = 1024 };
 
 struct rig_frame {
 	size_t size;

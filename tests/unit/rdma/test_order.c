@@ -179,7 +179,10 @@ static void equal_shares(void **state)
 		struct rdma_wr wr = wr_rdma(RDMA_WRITE, sge_of(&mr, 0, i % 2 ? 8 : 65536),
 		                            mr.va + (1 << 20), mr.key);
 
-		qps[i] = qp_new(nic, RDMA_QP_RC, PD);
+		struct rdma_qp_config config = {
+		        .qpn = nic->next_qpn++, .type = RDMA_QP_RC, .pd = PD};
+
+		qps[i] = qp_new_config(nic, &config, POSTS + 1);
 		qp_connect(qps[i], qps[i]);
 		for (unsigned n = 0; n < POSTS; n++)
 			qp_put_send(qps[i], &wr);

@@ -32,17 +32,16 @@ struct nic {
 	uint32_t next_mr, next_qpn, next_ah;
 };
 
-enum { QUEUE_MAX = 4096 };
+enum { QUEUE_MAX = 1024 }; /* items in a ring of qp_new() */
 
-/* A queue of items, each WORDS long, that grows at its end. */
 struct test_qp {
 	struct nic *nic;
 	struct rdma_qp *qp;
 	uint32_t qpn;
-	struct rdma_wr *sq; /* QUEUE_MAX, or what nic_qp_sized() was told */
+	struct rdma_wr *sq; /* rings of queue_max items */
 	struct rdma_recv *rq;
 	struct rdma_wc *send_wc, *recv_wc;
-	uint32_t queue_max; /* the rings are this long; completions are dropped beyond */
+	uint32_t queue_max; /* what is not polled in time is overwritten */
 	uint32_t sq_head, sq_tail, rq_head, rq_tail;
 	uint32_t send_wcs, recv_wcs;
 	uint32_t send_polled, recv_polled;
