@@ -18,6 +18,12 @@ pair_begin() {
     wait_for 10 answers "$OTHER" || fail "no answer to a ping"
 }
 
+# stuck TEXT: fails, and tells what the device has counted, which says who lost what.
+stuck() {
+    grep -sv ':0$' -r "/sys/class/infiniband/$RDMA/ports/1/hw_counters" | sed 's|.*/||' | paste -s -d ' '
+    fail "$@"
+}
+
 # between SERVER READY PROGRAM... [-- CLIENT-WORDS...]: guest SERVER serves, which it does as soon as
 # the command READY succeeds, and the other is the client; words behind -- are the client's only, and without any the server's address is appended.
 between() {
@@ -31,12 +37,12 @@ between() {
         # shellcheck disable=SC2086  # a command with its words
         wait_for 20 $ready || fail "${words[*]}: does not listen: $(tail -n 5 /tmp/out)"
         barrier "serve-$STEP" || exit
-        wait $! || fail "server ${words[*]}: status $?: $(tail -n 8 /tmp/out)"
+        wait $! || stuck "server ${words[*]}: status $?: $(tail -n 8 /tmp/out)"
     else
         [ ${#client[@]} -gt 0 ] || client=("${words[@]}" "$OTHER")
         barrier "serve-$STEP" || exit
         timeout $LIMIT "${client[@]}" </dev/null >/tmp/out 2>&1 ||
-            fail "client ${client[*]}: status $?: $(tail -n 8 /tmp/out)"
+            stuck "client ${client[*]}: status $?: $(tail -n 8 /tmp/out)"
         ok "${client[*]} ($(((${EPOCHREALTIME/./} - begin) / 1000)) ms)"
         grep -E '^ +[0-9]+ +[0-9]+ +[0-9.]+ ' /tmp/out | tail -n 1 # what perftest measured
     fi
