@@ -14,7 +14,7 @@
 other=192.168.200.$((13 - GUEST))
 
 mkdir /tmp/www
-head -c 16777216 /dev/urandom >/tmp/www/blob
+make_data 16777216 /tmp/www/blob
 sha256sum </tmp/www/blob >/tmp/www/sum
 busybox httpd -p 80 -h /tmp/www
 barrier up || exit

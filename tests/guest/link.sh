@@ -11,6 +11,7 @@
 . nic-up || exit
 wait_for 5 answers || fail "no answer to a ping"
 
+down_events() { ethtool -I "$NIC" | sed -n 's/.*Link Down Events: //p'; }
 carrier() { [ "$(cat "/sys/class/net/$NIC/carrier")" = "$1" ]; }
 
 ctl_later '{"cmd":"link","up":false}' 2 '{"cmd":"link","up":true}'
@@ -19,14 +20,22 @@ answers "$PEER" && fail "a ping was answered while the link was down"
 wait_for 4 carrier 1 || fail "the link did not come up"
 wait_for 5 answers || fail "no answer after the link came up"
 download 1048576
-[ "$(ethtool -I "$NIC" | sed -n 's/.*Link Down Events: //p')" = 1 ] || fail "not one link-down event"
+[ "$(down_events)" = 1 ] || fail "not one link-down event"
 ok "down and up by event"
 
-upload 33554432 &
+# It takes four seconds at least, which is longer than the flaps do.
+RATE=8M upload 33554432 &
 transfer=$!
+sent() { cat "/sys/class/net/$NIC/statistics/tx_bytes"; }
+flapped() { [ "$(down_events)" -gt 1 ]; }
+flows() { [ $(($(sent) - before)) -gt 1048576 ]; }
+before=$(sent)
+wait_for 20 flows || fail "no traffic"
 ctl_later '{"cmd":"link","up":false}' 0.3 '{"cmd":"link","up":true}' 0.5 \
     '{"cmd":"link","up":false}' 0.1 '{"cmd":"link","up":true}' 0.1 \
     '{"cmd":"link","up":false}' 0.05 '{"cmd":"link","up":true}'
+wait_for 5 flapped || fail "the link did not go down"
+kill -0 "$transfer" || fail "the transfer was over before the flaps"
 wait "$transfer" || fail "a transfer did not survive flaps"
 wait_for 5 carrier 1 || fail "the link stayed down"
 ok "flaps under traffic"

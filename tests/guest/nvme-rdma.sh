@@ -21,7 +21,7 @@ ok discover
 nvme_connect rdma "$IP" -i 2 -Q 32 --reconnect-delay 1 --keep-alive-tmo 5
 ok "connected: $CONTROLLER $DISK"
 
-head -c 8388608 /dev/urandom >/tmp/data
+make_data 8388608 /tmp/data
 dd if=/tmp/data of="$DISK" bs=1M oflag=direct 2>/dev/null || fail "write"
 dd if="$DISK" bs=1M count=8 iflag=direct 2>/dev/null | cmp - /tmp/data || fail "the data differ"
 ok "8 MiB written and read back"
