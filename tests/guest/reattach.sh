@@ -11,6 +11,9 @@
 . /lab/lib.sh
 # shellcheck source=/dev/null
 . nic-up || exit
+sent() { cat "/sys/class/net/$NIC/statistics/tx_bytes"; }
+flows() { [ $(($(sent) - before)) -gt 8388608 ]; }
+
 wait_for 10 answers || fail "boot $BOOT: no answer to a ping"
 download 2097152
 upload 2097152
@@ -18,8 +21,10 @@ quiet_kernel
 ok "boot $BOOT"
 if [ "$BOOT" -lt 4 ]; then
     ping -f -s 1400 "$PEER" >/dev/null &
-    upload 1073741824 &
-    sleep 0.3
+    make_data 2097152 /tmp/data
+    before=$(sent)
+    (while :; do curl -gsS -T /tmp/data "$PEER_URL/sum"; done) >/dev/null &
+    wait_for 20 flows || fail "no traffic"
     curl -sS "$PEER_URL/kill" # and that was the end of this guest
     sleep 60
     fail "QEMU was not killed"

@@ -20,7 +20,7 @@ pair_begin() {
 
 # stuck TEXT: fails, and tells what the device has counted, which says who lost what.
 stuck() {
-    grep -sv ':0$' -r "/sys/class/infiniband/$RDMA/ports/1/hw_counters" | sed 's|.*/||' | paste -s -d ' '
+    grep -rv '^0$' "/sys/class/infiniband/$RDMA/ports/1/hw_counters" | sed 's|.*/||' | paste -s -d ' '
     fail "$@"
 }
 
