@@ -69,8 +69,8 @@ lives() {
 
 # How long a queue pair tries is up to its timeout, times eight: 69 s for those that have to live
 # through everything, one second for those that may not.
-# The long one sleeps until it is answered, which perftest cannot do with WRITEs: two emulated CPUs
-# that spin for a minute cost the tests beside this one theirs.
+# The long one sleeps until it is answered, which perftest cannot do with WRITEs: an emulated CPU that
+# spins for a minute costs the tests beside this one theirs.
 options=(-d "$RDMA" -x "$GID4" -F -s 4096 -n 100000000)
 reads=(ib_read_bw -e "${options[@]}" -o 4 -p 18600 -u 21)
 writes=(ib_write_bw "${options[@]}" -t 4 -p 18601 -u 15)
