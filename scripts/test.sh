@@ -146,7 +146,8 @@ stage() {
 }
 
 all_stages() {
-	local crowd=(-j $((2 * JOBS))) # what has no guest waits for timers half of its time
+	local crowd=(-j $((2 * JOBS)))      # what has no guest waits for timers half of its time,
+	local guests=(-j $((3 * JOBS / 2))) # and a guest for the other end or for its CPUs
 	if [ -n "$fast" ]; then
 		stage asan "${crowd[@]}"
 		return
@@ -158,7 +159,7 @@ all_stages() {
 	stage fuzz -L '^fuzz$'
 	# An emulated guest on a shared CI machine can be kept from its CPU for seconds, so that a
 	# time-out in it strikes: there, and only there, it gets a second try, which shows in the output.
-	stage release -L '^guest$' ${CI:+--repeat until-pass:2}
+	stage release -L '^guest$' "${guests[@]}" ${CI:+--repeat until-pass:2}
 }
 
 main() {

@@ -18,8 +18,10 @@ Modules, from the bottom:
     options   the arguments of lab/vm
     network   private network namespace, TAPs, bridges
     accel     does KVM really work here
+    machine   QEMU's command line, and what a guest boots with
     process   child processes that cannot outlive us
     server    one NIC server
+    snapshot  boots that are saved once, for guests to go on from
     guest     one QEMU and what it says
     runner    the event loop that ties them
     vm        the command lab/vm

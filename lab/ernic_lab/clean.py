@@ -31,7 +31,8 @@ def unused(debs: bool) -> list[Path]:
     current = [p for p in indexes if p.name.endswith("." + recipe.fingerprint())]
     for path in current:
         kept |= set(json.loads(path.read_text("utf-8")).get("components", {}).values())
-    parts = (*recipe.SOURCES, "new")
+    # Saved boots are made again when they are needed.
+    parts = (*recipe.SOURCES, "new", "snapshot")
     folders = [p for part in parts for p in cache.root().glob(f"{part}[-.]*")]
     rest = [p for p in indexes if p not in current] + [p for p in folders if p.name not in kept]
     if debs:

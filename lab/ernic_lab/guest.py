@@ -17,9 +17,11 @@ from pathlib import Path
 
 from . import machine
 from .build import Lab
+from .errors import LabError
 from .inotify import IN_MODIFY, Inotify
 from .options import Options
 from .process import Child, describe_exit
+from .snapshot import Talk, restoring
 
 FAILED = 125
 TROUBLE = re.compile(
@@ -46,34 +48,56 @@ class Result:
 class Guest:
     """Guest N of a run."""
 
-    def __init__(self, options: Options, lab: Lab, accel: str, guest: int, directory: Path) -> None:
+    def __init__(
+        self,
+        options: Options,
+        lab: Lab,
+        accel: str,
+        guest: int,
+        directory: Path,
+        saved: Path | None = None,
+    ) -> None:
         self.options = options
         self.lab = lab
         self.guest = guest
         self.directory = directory
         self.prefix = f"[{guest}] ".encode() if options.guests > 1 else b""
-        self.arguments = machine.arguments(options, lab, accel, guest, directory)
+        self.saved = saved
+        if saved:
+            self.arguments = [
+                *machine.saved_arguments(options, lab, None),
+                *machine.qmp_arguments(guest, directory),
+                *("-S", "-incoming", "defer"),
+            ]
+        else:
+            self.arguments = machine.arguments(options, lab, accel, guest, directory)
         self.result = Result(guest)
         self.output = (directory / f"output.{guest}").open("a+b", buffering=0)
         self.child: Child | None = None
         self.up_at = 0.0
         self.exited: int | None = None
+        self.talk: Talk | None = None
 
     def start(self, modules_cpio: Path) -> None:
         """Start the next boot."""
         self.result.boots += 1
-        initrd = self.directory / f"initrd.{self.guest}"
-        machine.write_initrd(
-            self.options, self.lab, modules_cpio, self.guest, self.result.boots, initrd
-        )
+        if not self.saved:
+            initrd = self.directory / f"initrd.{self.guest}"
+            machine.write_initrd(
+                self.options, self.lab, modules_cpio, self.guest, self.result.boots, initrd
+            )
         (self.directory / f"qmp.{self.guest}.sock").unlink(missing_ok=True)
         self.news = Inotify(Path(self.output.name), IN_MODIFY)
         self.control, control = socket.socketpair()
+        monitor = self._begin_restore() if self.saved else None
         self.up_at, self.exited = 0.0, None
         self.partial = b""
         self.commands = b""
         channels = machine.Channels(
-            Path(self.output.name), self.directory / f"kernel.{self.guest}", control.fileno()
+            Path(self.output.name),
+            self.directory / f"kernel.{self.guest}",
+            control.fileno(),
+            monitor.fileno() if monitor else None,
         )
         command = [
             *machine.qemu_program(self.options, self.lab),
@@ -85,11 +109,34 @@ class Guest:
                 command,
                 self.directory / f"qemu.{self.guest}.log",
                 self.directory / f"qemu.{self.guest}.pid",
-                (channels.control,),
+                [end.fileno() for end in (control, monitor) if end],
                 machine.qemu_environment(self.lab) if not self.options.qemu else None,
             )
         finally:
             control.close()
+            if monitor:
+                monitor.close()
+
+    def _begin_restore(self) -> socket.socket:
+        """The talk that makes this guest of the saved boot; returns QEMU's end of it."""
+        assert self.saved is not None
+        ours, theirs = socket.socketpair()
+        nic = None if self.options.no_nic else self.directory / f"nic.{self.guest}.sock"
+        self.talk = Talk(ours, restoring(self.saved, nic))
+        return theirs
+
+    def restore(self) -> bool:
+        """Go on with that talk; true when it is over, and the guest has what it goes on with."""
+        assert self.talk is not None
+        try:
+            self.talk.read()
+        except (LabError, OSError) as err:
+            self.fail(FAILED, f"could not go on from {self.saved}: {err}; lab/clean removes it")
+            return True
+        if self.talk.done:
+            data = machine.payload(self.options, self.guest, self.result.boots)
+            self.control.sendall(f"{len(data)} {time.time():.0f}\n".encode() + data)
+        return self.talk.done
 
     @property
     def is_last_boot(self) -> bool:
@@ -146,6 +193,8 @@ class Guest:
             self._show(b"\n")
         self.news.close()
         self.control.close()
+        if self.talk:
+            self.talk.socket.close()
         self.child.close()
         self.result.cpu_seconds = round(self.result.cpu_seconds + self.child.cpu_seconds, 2)
         self._judge(self.child.status() or 0)

@@ -8,6 +8,7 @@ and a kernel command line without self-tests, watchdogs and keyboard probing.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shlex
@@ -28,12 +29,16 @@ CPU = {"tcg": "Westmere", "kvm": "host"}
 KERNEL_WORDS = """
     console=ttyS0 loglevel=5 panic=-1 oops=panic nokaslr mitigations=off rodata=off tsc=reliable
     no_timer_check random.trust_cpu=on cryptomgr.notests lsm=capability audit=0 nowatchdog
-    8250.nr_uarts=2 i8042.noaux i8042.nokbd i8042.nopnp
+    8250.nr_uarts=2 i8042.noaux i8042.nokbd i8042.nopnp pci=hpmmiosize=16M
 """.split()
 SKIPPED_INITCALLS = """
     load_system_certificate_list init_encrypted ksm_init damon_stat_init crypto_kdf108_init
 """.split()
 KERNEL_WORDS.append("initcall_blacklist=" + ",".join(SKIPPED_INITCALLS))
+
+# A PCI Express port for the NIC, open to hot-plug (for which the kernel keeps 16 MiB, see above: the
+# doorbells are four).
+PORT = ["-device", "pcie-root-port,id=port1,chassis=1,slot=1"]
 
 DEVICE_LINKS = {
     "fd": "/proc/self/fd",
@@ -63,6 +68,7 @@ class Channels:
     output: Path
     kernel: Path
     control: int  # a connected socket that QEMU inherits
+    monitor: int | None = None  # the same, for QMP
 
 
 def qemu_program(options: Options, lab: Lab) -> list[str]:
@@ -95,22 +101,44 @@ def base_arguments(accel: str, vcpus: int, mem_mib: int, kernel: Path, cmdline: 
     ]
 
 
-def arguments(options: Options, lab: Lab, accel: str, guest: int, directory: Path) -> list[str]:
-    """Everything about guest N that stays the same over its boots."""
-    cmdline = " ".join(KERNEL_WORDS)
-    khz = tsc.rate_khz() if accel == "tcg" else None
+def kernel_cmdline(options: Options, khz: int | None) -> str:
+    """The kernel's command line; `khz` is the rate of the time stamp counter, if it is to be told."""
+    words = [*KERNEL_WORDS]
     if khz:
-        cmdline += f" tsc_early_khz={khz}"
-    kernel = options.kernel or lab.vmlinux
-    words = base_arguments(
-        accel, options.vcpus, options.mem, kernel, f"{cmdline} {options.cmdline}".strip()
-    )
-    words += ["-initrd", str(directory / f"initrd.{guest}")]
-    words += ["-qmp", f"unix:{directory}/qmp.{guest}.sock,server=on,wait=off"]
+        words.append(f"tsc_early_khz={khz}")
+    return " ".join([*words, options.cmdline]).strip()
+
+
+def qmp_arguments(guest: int, directory: Path) -> list[str]:
+    """A monitor for host scripts."""
+    return ["-qmp", f"unix:{directory}/qmp.{guest}.sock,server=on,wait=off"]
+
+
+def disk_arguments(options: Options, lab: Lab) -> list[str]:
+    """The disks that the root is made of."""
+    words = []
     for number, image in enumerate(disk_images(options, lab)):
         file = str(image).replace(",", ",,")
         drive = f"file={file},format=raw,if=none,id=disk{number},readonly=on,file.locking=off"
         words += ["-drive", drive, "-device", f"virtio-blk-pci,drive=disk{number}"]
+    return words
+
+
+def saved_arguments(options: Options, lab: Lab, khz: int | None) -> list[str]:
+    """A machine that is saved, and those made from it: the port for a NIC is there, and is empty."""
+    cmdline = kernel_cmdline(options, khz)
+    words = base_arguments("tcg", options.vcpus, options.mem, lab.vmlinux, cmdline)
+    return [*words, *disk_arguments(options, lab), *PORT]
+
+
+def arguments(options: Options, lab: Lab, accel: str, guest: int, directory: Path) -> list[str]:
+    """Everything about guest N that stays the same over its boots."""
+    khz = tsc.rate_khz() if accel == "tcg" else None
+    kernel = options.kernel or lab.vmlinux
+    words = base_arguments(accel, options.vcpus, options.mem, kernel, kernel_cmdline(options, khz))
+    words += ["-initrd", str(directory / f"initrd.{guest}")]
+    words += qmp_arguments(guest, directory)
+    words += disk_arguments(options, lab)
     if options.share:
         path = str(options.share.resolve()).replace(",", ",,")
         fs = f"local,id=share,path={path},security_model=none,multidevs=remap"
@@ -140,12 +168,16 @@ def disk_images(options: Options, lab: Lab) -> list[Path]:
     return images
 
 
-def nic_arguments(socket: Path) -> list[str]:
-    """The NIC, behind a PCI Express port as a card would be, and so open to hot-plug."""
-    # vfio-user-pci takes a socket address, which only the JSON form can express.
+def nic_device(socket: Path) -> dict[str, object]:
+    """The NIC, behind the port as a card would be."""
     address = {"type": "unix", "path": str(socket)}
-    device = {"driver": "vfio-user-pci", "id": "nic", "bus": "port1", "socket": address}
-    return ["-device", "pcie-root-port,id=port1,chassis=1,slot=1", "-device", json.dumps(device)]
+    return {"driver": "vfio-user-pci", "id": "nic", "bus": "port1", "socket": address}
+
+
+def nic_arguments(socket: Path) -> list[str]:
+    """The port and the NIC."""
+    # vfio-user-pci takes a socket address, which only the JSON form can express.
+    return [*PORT, "-device", json.dumps(nic_device(socket))]
 
 
 def virtio_arguments(tap: str, guest: int, options: Options) -> list[str]:
@@ -166,7 +198,12 @@ def channel_arguments(channels: Channels) -> list[str]:
     waits until QEMU's main loop has come round, which on a busy host is long. It goes to a file, as
     a socket may not take it at once.
     """
+    monitor = []
+    if channels.monitor is not None:
+        monitor = ["-chardev", f"socket,id=monitor,fd={channels.monitor}"]
+        monitor += ["-qmp", "chardev:monitor"]
     return [
+        *monitor,
         *("-chardev", f"file,id=kernel,path={channels.kernel},append=on"),
         *("-serial", "chardev:kernel"),
         *("-chardev", f"socket,id=control,fd={channels.control}"),
@@ -200,12 +237,37 @@ def write_initrd(
                 shutil.copyfileobj(source, file, 1 << 20)
         archive = Archive(file)
         add_boot_files(archive, disks)
-        archive.file("lab/run", options.script(guest).read_bytes(), 0o755)
-        for path in options.file or []:
-            mode = 0o755 if os.access(path, os.X_OK) else 0o644
-            archive.file(f"lab/{path.name}", path.read_bytes(), mode)
-        archive.file("lab/env", guest_environment(options, guest, boot).encode())
+        add_run_files(archive, options, guest, boot)
         archive.close()
+
+
+def saved_boot_files(options: Options, lab: Lab) -> bytes:
+    """The same without anything of a run, and with the wish to be saved."""
+    out = io.BytesIO()
+    archive = Archive(out)
+    add_boot_files(archive, len(disk_images(options, lab)))
+    archive.file("lab/env", b"export LAB_SAVE=1\n")
+    archive.close()
+    return out.getvalue()
+
+
+def payload(options: Options, guest: int, boot: int) -> bytes:
+    """What a guest made from a saved boot gets: an archive with what is of this run, and a seed."""
+    out = io.BytesIO()
+    archive = Archive(out)
+    add_run_files(archive, options, guest, boot)
+    archive.file("lab/seed", os.urandom(256), 0o600)
+    archive.close()
+    return out.getvalue()
+
+
+def add_run_files(archive: Archive, options: Options, guest: int, boot: int) -> None:
+    """This guest's script, its files and its settings."""
+    archive.file("lab/run", options.script(guest).read_bytes(), 0o755)
+    for path in options.file or []:
+        mode = 0o755 if os.access(path, os.X_OK) else 0o644
+        archive.file(f"lab/{path.name}", path.read_bytes(), mode)
+    archive.file("lab/env", guest_environment(options, guest, boot).encode())
 
 
 def add_boot_files(archive: Archive, disks: int) -> None:
@@ -239,6 +301,7 @@ def guest_environment(options: Options, guest: int, boot: int) -> str:
         settings["LAB_RUN"] = "/bin/sh /lab/run"
     settings["LAB_DMESG"] = "1" if options.keep_logs else ""
     settings["LAB_SHARE"] = "1" if options.share else ""
+    settings["LAB_NIC"] = "" if options.no_nic else "1"
     for word in options.env or []:
         name, _, value = word.partition("=")
         settings[name] = value

@@ -74,6 +74,7 @@ class Options:
     accel: str = "auto"
     suite: str = ""
     uc: bool = False
+    snapshot: bool = False
 
     def script(self, guest: int) -> Path:
         """The script of guest 1..N."""
@@ -186,6 +187,8 @@ def _add_machine_flags(group: argparse._ArgumentGroup) -> None:
     add("--modules", type=Path, metavar="DIR", help="of that kernel, unless all are built in")
     add("--cmdline", default="", metavar="TEXT", help="added to the kernel's command line")
     add("--accel", choices=["auto", "tcg", "kvm"], default="auto", help="auto: KVM if it works")
+    add("--snapshot", action="store_true",
+        help="go on from a boot that was saved at the first use; the NIC is hot-plugged")  # fmt: skip
     add("--suite", default=recipe.suite(), help="Debian suite of the lab, default %(default)s")
     add("--uc", action="store_true",
         help="an RDMA driver and provider that allow UC; the stock ones do not")  # fmt: skip
@@ -305,6 +308,18 @@ def _check_machine(options: Options) -> None:
         modules.find(options.modules)
     if options.qemu:
         _check_program("--qemu", options.qemu, options.qemu)
+    _check_snapshot(options)
+
+
+def _check_snapshot(options: Options) -> None:
+    """What a saved boot cannot have: the lab's own QEMU saved it, with the lab's own devices."""
+    other = {
+        "--kernel": options.kernel, "--qemu": options.qemu, "--qemu-arg": options.qemu_arg,
+        "--share": options.share, "--virtio-tap": options.virtio_tap,
+    }  # fmt: skip
+    for option, value in other.items():
+        if options.snapshot and value:
+            raise LabError(f"--snapshot: a saved boot knows no {option}; leave one of them out")
 
 
 def _check_program(option: str, value: str, program: str) -> None:

@@ -52,10 +52,13 @@ def say(text: str) -> None:
 class Run:
     """The state of a run."""
 
-    def __init__(self, options: Options, lab: Lab, accel: str) -> None:
+    def __init__(
+        self, options: Options, lab: Lab, accel: str, saved: Path | None = None
+    ) -> None:
         self.options = options
         self.accel = accel
         self.lab = lab
+        self.saved = saved
         self.selector = selectors.DefaultSelector()
         self.status = 0
         self.servers: list[Server] = []
@@ -93,7 +96,9 @@ class Run:
         )
         self._watch(self.barriers.listener, self._barrier_client)
         for number in self._numbers():
-            guest = Guest(self.options, self.lab, self.accel, number, self.directory)
+            guest = Guest(
+                self.options, self.lab, self.accel, number, self.directory, self.saved
+            )
             self.guests.append(guest)
             self._boot(guest)
         if self.options.host:
@@ -125,6 +130,15 @@ class Run:
         self._watch(guest.news, guest.read_output)
         self._watch(guest.control, lambda: self._guest_control(guest))
         self._watch(guest.child.pidfd, lambda: self._guest_ended(guest))
+        if guest.talk:
+            self._watch(guest.talk.socket, lambda: self._restore(guest))
+
+    def _restore(self, guest: Guest) -> None:
+        assert guest.talk is not None
+        if guest.restore():
+            self.selector.unregister(guest.talk.socket)
+            if guest.result.status:
+                self._stop(guest)
 
     def _start_host(self, script: Path) -> None:
         environment = {
@@ -220,7 +234,10 @@ class Run:
         assert guest.child is not None
         if guest.child.status() is None:
             return
-        for what in (guest.news, guest.control, guest.child.pidfd):
+        watched = [guest.news, guest.control, guest.child.pidfd]
+        if guest.talk:
+            watched.append(guest.talk.socket)
+        for what in watched:
             try:
                 self.selector.unregister(what)
             except KeyError:

@@ -8,7 +8,7 @@ import json
 import sys
 from pathlib import Path
 
-from . import accel, build, cache, network, options
+from . import accel, build, cache, network, options, snapshot
 from .runner import Interrupted, Run
 
 
@@ -23,13 +23,14 @@ def main(arguments: list[str]) -> int:
         wanted = [asked.flavour, *(["uc"] if asked.uc else [])]
         lab = build.ensure(asked.suite, wanted)
         chosen = accel.choose(asked, lab)
+        saved = snapshot.ensure(asked, lab) if snapshot.wanted(asked, chosen) else None
         network.prepare(asked)
-        return execute(asked, lab, chosen)
+        return execute(asked, lab, chosen, saved)
 
 
-def execute(asked: options.Options, lab: build.Lab, chosen: str) -> int:
+def execute(asked: options.Options, lab: build.Lab, chosen: str, saved: Path | None) -> int:
     """Run, and keep what is to be kept even of a run that failed."""
-    with Run(asked, lab, chosen) as run:
+    with Run(asked, lab, chosen, saved) as run:
         try:
             run.start()
             run.loop()

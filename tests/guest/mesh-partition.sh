@@ -13,6 +13,7 @@
 # shellcheck source=/dev/null
 . nic-up || exit
 [ -n "$RDMA" ] || fail "no RDMA device"
+one_cpu
 # shellcheck source=lib/pair.sh
 . /lab/pair.sh
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shows: an unmodified driver finds the NIC, knows what it is, and has nothing to complain about
 # vcpus: 2
+# boot: cold
 
 fail() {
     echo "FAIL: $*"

@@ -3,6 +3,7 @@
 # shows: rdma-core's pyverbs suite passes, every case that does not apply is known, and what is posted in ERR wakes its waiter
 # flavour: full
 # vcpus: 4
+# boot: cold
 # timeout: 600
 # file: lib/lib.sh lib/pyverbs-run.py lib/pyverbs-skips lib/flush-events.py
 # shellcheck source=lib/lib.sh
@@ -10,6 +11,7 @@
 # shellcheck source=/dev/null
 . nic-up || exit
 [ -n "$RDMA" ] || fail "no RDMA device"
+one_cpu
 
 echo 16 >/proc/sys/vm/nr_hugepages # one case wants a few
 python3 /lab/pyverbs-run.py --list /lab/pyverbs-skips "$RDMA" || exit

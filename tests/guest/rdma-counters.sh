@@ -10,6 +10,7 @@
 . /lab/lib.sh
 # shellcheck source=lib/rdma.sh
 . /lab/rdma.sh
+one_cpu
 
 flows() {
     [ "$(hw_counter tx_rdma_ucast_pkts)" -gt 5000 ]

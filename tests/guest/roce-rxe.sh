@@ -4,6 +4,7 @@
 # needs: tap
 # guests: 2
 # vcpus: 4
+# boot: cold
 # timeout: 800
 # nic: --backend roce --nic-profile generic-100g --tap $TAP
 # lab: --virtio-tap virt%n
@@ -31,6 +32,7 @@ else
     ip link set "$VNIC" down && ip link set "$VNIC" up
     rxe_on "$VNIC"
 fi
+one_cpu
 
 roce_begin
 roce_all

@@ -3,6 +3,7 @@
 # shows: UC queue pairs, which the stock driver and provider refuse and changed ones allow
 # flavour: full
 # vcpus: 4
+# boot: cold
 # timeout: 300
 # lab: --uc
 # file: lib/lib.sh lib/rdma.sh lib/pyverbs-run.py lib/pyverbs-skips

@@ -4,12 +4,15 @@
 
 import contextlib
 import io
+import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tarfile
 import tempfile
+import time
 import unittest
 from pathlib import Path
 from unittest import mock
@@ -19,7 +22,7 @@ LAB = Path(__file__).resolve().parents[2] / "lab"
 sys.path.insert(0, str(LAB))
 
 from ernic_lab import build, cache, command, debian, guest, kernel, machine, module  # noqa: E402
-from ernic_lab import modules, network, options, runner, server, uc  # noqa: E402
+from ernic_lab import modules, network, options, runner, server, snapshot, uc  # noqa: E402
 from ernic_lab.barrier import Barriers  # noqa: E402
 from ernic_lab.cpio import Archive  # noqa: E402
 from ernic_lab.errors import LabError  # noqa: E402
@@ -66,6 +69,13 @@ class Arguments(unittest.TestCase):
         self.assertTrue(parse("--uc").uc)
         with self.assertRaises(SystemExit), mock.patch("sys.stderr"):
             parse("--uc", "--kernel", __file__)
+
+    def test_saved_boot_has_only_what_the_lab_gives_it(self):
+        self.assertTrue(parse("--snapshot", "--uc", "--cmdline", "quiet").snapshot)
+        for words in (["--share", "/tmp"], ["--virtio-tap", "t0"], ["--qemu-arg", "-S"],
+                      ["--kernel", __file__], ["--qemu", "/bin/sh"]):  # fmt: skip
+            wanted = f"--snapshot: a saved boot knows no {words[0]}; leave one of them out"
+            self.assertIn(wanted, refusal("--snapshot", *words))
 
     def test_kernel_may_have_its_modules_built_in(self):
         self.assertIsNone(parse("--kernel", __file__).modules)
@@ -444,12 +454,84 @@ class Cache(unittest.TestCase):
                 build.ensure("forky", ["tiny"])
         self.assertFalse(Path("here").exists())
 
+    def test_oldest_saved_boots_go_when_nobody_uses_them(self):
+        for number in range(snapshot.KEPT + 2):
+            folder = cache.root() / f"snapshot-{number:02}"
+            folder.mkdir()
+            day = snapshot.SAFE_SECONDS
+            age = (number + 2) * day if number != snapshot.KEPT else 60
+            os.utime(folder, (time.time() - age,) * 2)
+        snapshot._forget_oldest()
+        left = sorted(p.name for p in cache.root().iterdir())
+        self.assertEqual(len(left), snapshot.KEPT)
+        self.assertIn(f"snapshot-{snapshot.KEPT:02}", left)
+        self.assertNotIn(f"snapshot-{snapshot.KEPT + 1:02}", left)
+
     def test_index_counts_only_while_its_components_exist(self):
         cache.write_index("suite", "recipe", {"components": {"part": "part-key"}})
         self.assertEqual(cache.read_index("suite", "recipe"), {})
         (cache.root() / "part-key").mkdir()
         self.assertTrue(cache.read_index("suite", "recipe"))
         self.assertEqual(cache.read_index("suite", "other"), {})
+
+
+class SavedBoots(unittest.TestCase):
+    def setUp(self):
+        ours, self.qemu = socket.socketpair()
+        self.talk = snapshot.Talk(ours, snapshot.restoring(Path("/state"), Path("/nic.sock")))
+        self.addCleanup(ours.close)
+        self.addCleanup(self.qemu.close)
+
+    def say(self, *answers):
+        """What QEMU says in one go; returns what it is told then."""
+        self.qemu.sendall(b"".join(json.dumps(answer).encode() + b"\r\n" for answer in answers))
+        self.talk.read()
+        self.qemu.setblocking(False)
+        try:
+            return [json.loads(line)["execute"] for line in self.qemu.recv(4096).splitlines()]
+        except BlockingIOError:
+            return []
+
+    def migration(self, status):
+        return {"event": "MIGRATION", "data": {"status": status}}
+
+    def test_nic_is_plugged_in_when_the_memory_is_back(self):
+        self.assertEqual(self.say({"QMP": {}}), ["qmp_capabilities"])
+        self.assertEqual(self.say({"return": {}}), ["migrate-set-capabilities"])
+        self.assertEqual(self.say({"return": {}}), ["migrate-incoming"])
+        self.assertEqual(self.say({"return": {}}, self.migration("active")), [])
+        self.assertEqual(self.say(self.migration("completed")), ["device_add"])
+        self.assertEqual(self.say({"return": {}}), ["cont"])
+        self.assertFalse(self.talk.done)
+        self.assertEqual(self.say({"event": "RESUME"}, {"return": {}}), [])
+        self.assertTrue(self.talk.done)
+
+    def test_what_qemu_refuses_is_an_error(self):
+        self.say({"QMP": {}})
+        with self.assertRaisesRegex(LabError, "no such thing"):
+            self.say({"error": {"desc": "no such thing"}})
+
+    def test_state_that_cannot_be_read_is_an_error(self):
+        for answer in ({"QMP": {}}, {"return": {}}, {"return": {}}, {"return": {}}):
+            self.say(answer)
+        with self.assertRaisesRegex(LabError, "cannot be written or read"):
+            self.say(self.migration("failed"))
+
+    def test_what_was_saved_with_another_clock_is_forgotten(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name, "saved")
+            folder.mkdir()
+            (folder / "khz").write_text("2000000\n")
+            snapshot._forget_other_rate(folder, 2000100)
+            self.assertTrue(folder.exists())
+            snapshot._forget_other_rate(folder, 2400000)
+            self.assertFalse(folder.exists())
+            snapshot._forget_other_rate(folder, 2400000)
+
+    def test_monitor_that_is_gone_is_an_error(self):
+        self.qemu.close()
+        with self.assertRaisesRegex(LabError, "gone"):
+            self.talk.read()
 
 
 class Judgement(unittest.TestCase):
@@ -471,8 +553,6 @@ class Judgement(unittest.TestCase):
             self.assertFalse(server.REPORT.search(text))
 
     def test_socket_counts_only_when_it_listens(self):
-        import socket
-
         with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as listener:
             path = Path(folder, "socket")
             self.assertFalse(server.is_listening(path))

@@ -24,7 +24,8 @@ script() {
 	chmod +x "$WORK/$1"
 }
 
-# vm FLAGS... - runs the lab; $status, $WORK/out and $WORK/err are the result. One CPU boots fastest.
+# vm FLAGS... - runs the lab; $status, $WORK/out and $WORK/err are the result. One CPU boots fastest,
+# and where a test is not about booting, a saved boot is faster still.
 vm() {
 	"$LAB/vm" --vcpus 1 "$@" >"$WORK/out" 2>"$WORK/err"
 	status=$?
@@ -92,10 +93,30 @@ test_status_and_bytes_pass_through() {
 	expect_status 7 && cmp "$WORK/expected" "$WORK/out" && expect_clean
 }
 
+test_guests_of_a_saved_boot_differ_in_what_must_not_be_equal() {
+	script own <<-'END'
+		echo "random $(od -An -tx8 -N16 /dev/urandom)"
+		echo "time $(date +%s)"
+		echo "$(cat data.txt) of $(hostname), boot $BOOT"
+	END
+	echo data >"$WORK/data.txt"
+	vm --snapshot --no-nic --guests 2 --boots 2 --file "$WORK/data.txt" -- "$WORK/own"
+	expect_status 0 && expect_clean || return
+	for line in '\[1\] data of guest1, boot 1' '\[1\] data of guest1, boot 2' '\[2\] data of guest2, boot 1'; do
+		expect_text out "^$line\$" || return
+	done
+	[ "$(grep -o 'random .*' "$WORK/out" | sort -u | wc -l)" -eq 4 ] || fail "equal random numbers" || return
+	local now when
+	now=$(date +%s)
+	for when in $(sed -n 's/.*time //p' "$WORK/out"); do
+		[ $((now - when)) -ge 0 ] && [ $((now - when)) -lt 120 ] || fail "time $when, now $now" || return
+	done
+}
+
 test_two_guests_have_prefixes_and_the_first_failure_counts() {
 	script one <<<'echo "this is $GUEST of $GUESTS"; barrier met && echo met; barrier never'
 	script two <<<'echo "this is $GUEST of $GUESTS"; barrier met && echo met; exit 9'
-	vm --no-nic --guests 2 --json "$WORK/json" -- "$WORK/one" "$WORK/two"
+	vm --snapshot --no-nic --guests 2 --json "$WORK/json" -- "$WORK/one" "$WORK/two"
 	expect_status 9 && expect_text out '^\[1\] this is 1 of 2$' &&
 		expect_text out '^\[2\] this is 2 of 2$' && expect_text out '^\[1\] met$' &&
 		expect_text out '^\[1\] barrier never: another guest ended' &&
@@ -104,7 +125,7 @@ test_two_guests_have_prefixes_and_the_first_failure_counts() {
 
 test_time_out_is_124() {
 	script forever <<<'echo started; sleep 1000'
-	vm --no-nic --timeout 5 -- "$WORK/forever"
+	vm --snapshot --no-nic --timeout 5 -- "$WORK/forever"
 	expect_status 124 && expect_text err 'guest 1 had not ended after 5 s' &&
 		expect_clean
 }
@@ -150,9 +171,9 @@ test_panic_is_125_and_shown() {
 
 test_strict_fails_on_kernel_warning() {
 	script warn <<<'echo "<4>WARNING: made up" >/dev/kmsg'
-	vm --no-nic -- "$WORK/warn"
+	vm --snapshot --no-nic -- "$WORK/warn"
 	expect_status 0 || return
-	vm --no-nic --strict -- "$WORK/warn"
+	vm --snapshot --no-nic --strict -- "$WORK/warn"
 	expect_status 1 && expect_text err 'WARNING: made up' && expect_clean
 }
 
@@ -182,7 +203,7 @@ test_output_that_cannot_be_written_leaves_the_status() {
 		rm -r "$PLACE" && : >"$PLACE"
 	END
 	mkdir "$WORK/place"
-	vm --no-nic --keep-logs "$WORK/place/logs" --json "$WORK/place/json" --env "PLACE=$WORK/place" \
+	vm --snapshot --no-nic --keep-logs "$WORK/place/logs" --json "$WORK/place/json" --env "PLACE=$WORK/place" \
 		--host "$WORK/taker" -- "$WORK/seven"
 	expect_status 7 && expect_text err "--keep-logs $WORK/place/logs: Not a directory" &&
 		expect_text err "--json $WORK/place/json: Not a directory" && expect_clean || return
@@ -191,10 +212,10 @@ test_output_that_cannot_be_written_leaves_the_status() {
 
 test_interpreter_that_the_guest_lacks_is_named() {
 	script python <<<'#!/usr/bin/python3'
-	vm --no-nic -- "$WORK/python"
+	vm --snapshot --no-nic -- "$WORK/python"
 	expect_status 127 && expect_text out 'no /usr/bin/python3,.*--flavour full' && expect_clean || return
 	script awk <<<'#!/usr/bin/env none'
-	vm --no-nic -- "$WORK/awk"
+	vm --snapshot --no-nic -- "$WORK/awk"
 	expect_status 127 && expect_text out 'no none, which the script names' && expect_clean
 }
 
@@ -225,17 +246,17 @@ test_host_script_kills_qemu_and_the_guest_boots_again() {
 		await output.1 'boot 2'
 		sleep 1000 &
 	END
-	vm --no-nic --boots 2 --host "$WORK/killer" -- "$WORK/victim"
+	vm --snapshot --no-nic --boots 2 --host "$WORK/killer" -- "$WORK/victim"
 	expect_status 0 && expect_text out '^boot 1$' && expect_text out '^boot 2$' && expect_clean || return
 	script killer <<<'await output.1 "boot 1" && kill -9 "$(cat "$LAB_DIR/qemu.1.pid")"'
-	vm --no-nic --host "$WORK/killer" -- "$WORK/victim"
+	vm --snapshot --no-nic --host "$WORK/killer" -- "$WORK/victim"
 	expect_status 125 && expect_text err 'killed by SIGKILL' && expect_clean
 }
 
 test_host_script_status_counts_and_barriers_include_it() {
 	script guest <<<'barrier here 2 && echo met'
 	script host <<<'barrier here 2 && echo met too; exit 3'
-	vm --no-nic --host "$WORK/host" -- "$WORK/guest"
+	vm --snapshot --no-nic --host "$WORK/host" -- "$WORK/guest"
 	expect_status 3 && expect_text out '^met$' && expect_text out '^\[host\] met too$' && expect_clean
 }
 
@@ -244,7 +265,7 @@ test_signals_leave_nothing() {
 	local number
 	for number in INT TERM KILL; do
 		: >"$WORK/out"
-		"$LAB/vm" --vcpus 1 --no-nic -- "$WORK/forever" >"$WORK/out" 2>"$WORK/err" &
+		"$LAB/vm" --vcpus 1 --snapshot --no-nic -- "$WORK/forever" >"$WORK/out" 2>"$WORK/err" &
 		if ! eventually grep -q started "$WORK/out"; then
 			kill -9 $!
 			fail "did not start"
@@ -318,7 +339,7 @@ test_server_that_dies_in_the_run_is_125() {
 	need_server || return
 	script nic <<<'. nic-up; echo ready; sleep 1000'
 	script killer <<<'await output.1 ready && kill -SEGV "$(cat "$LAB_DIR/server.1.pid")"'
-	vm --host "$WORK/killer" -- "$WORK/nic"
+	vm --snapshot --host "$WORK/killer" -- "$WORK/nic"
 	expect_status 125 && expect_text err 'server 1 killed by SIGSEGV during the run' && expect_clean
 }
 
@@ -332,7 +353,7 @@ test_sanitizer_report_is_125() {
 		echo "  Write of size 8 by nobody" >&2
 		exec "$@"
 	END
-	vm --wrap-server "$WORK/reports" -- "$WORK/nothing"
+	vm --snapshot --wrap-server "$WORK/reports" -- "$WORK/nothing"
 	expect_status 125 && expect_text err 'server 1, what a sanitizer reported' &&
 		expect_text err 'Write of size 8 by nobody' && expect_clean
 }
@@ -344,7 +365,7 @@ test_taps_are_private() {
 		. nic-up && ping -c 1 -w 20 192.168.200.1 && barrier up || exit
 		ping -c 1 -w 20 "192.168.200.$((13 - GUEST))" && barrier done
 	END
-	vm --guests 2 --nic "--backend loopback --tap labtest%n" -- "$WORK/ping"
+	vm --snapshot --guests 2 --nic "--backend loopback --tap labtest%n" -- "$WORK/ping"
 	expect_status 0 || return
 	[ ! -e /sys/class/net/labtest1 ] || fail "the TAP is in our own namespace"
 	expect_clean
