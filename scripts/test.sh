@@ -12,8 +12,8 @@
 #   --label LABEL    only tests with this label: unit cli driver fuzz lab guest
 #   NAME             only tests whose name contains it, as `unit/loop` or `probe`
 #
-# Without --preset: everything in release; what needs no guest again with the address and
-# undefined-behaviour sanitizers; the driver model, the only tests with threads, with the thread
+# Without --preset: everything but the fuzz targets in release; what needs no guest again, and the
+# fuzz targets, with the address and undefined-behaviour sanitizers; the driver model, the only tests with threads, with the thread
 # sanitizer too; the fuzz targets by clang, on their corpus. Ends with the reasons of skipped tests and `N passed, N failed, N skipped`.
 # Exit status: 0 all passed, 1 a test failed or nothing ran, 2 wrong usage.
 #
@@ -146,20 +146,20 @@ stage() {
 }
 
 all_stages() {
-	local crowd=(-j $((2 * JOBS)))      # what has no guest waits for timers half of its time,
-	local guests=(-j $((3 * JOBS / 2))) # and a guest for the other end or for its CPUs
+	local crowd=(-j $((2 * JOBS)))    # what has no guest waits for timers half of its time,
+	local some=(-j $((3 * JOBS / 2))) # a guest for the other end, a thread for another
 	if [ -n "$fast" ]; then
 		stage asan "${crowd[@]}"
 		return
 	fi
-	stage release -LE '^guest$' "${crowd[@]}"
+	stage release -LE '^(guest|fuzz)$' "${crowd[@]}"
 	stage asan -L '^(unit|driver|cli|fuzz)$' "${crowd[@]}"
-	stage tsan:driver_tests -L '^driver$' "${crowd[@]}"
+	stage tsan:driver_tests -L '^driver$' "${some[@]}"
 	need fuzz
 	stage fuzz -L '^fuzz$'
 	# An emulated guest on a shared CI machine can be kept from its CPU for seconds, so that a
 	# time-out in it strikes: there, and only there, it gets a second try, which shows in the output.
-	stage release -L '^guest$' "${guests[@]}" ${CI:+--repeat until-pass:2}
+	stage release -L '^guest$' "${some[@]}" ${CI:+--repeat until-pass:2}
 }
 
 main() {

@@ -130,12 +130,14 @@ class Guest:
         assert self.talk is not None
         try:
             self.talk.read()
-        except (LabError, OSError) as err:
+            if self.talk.done:
+                data = machine.payload(self.options, self.guest, self.result.boots)
+                self.control.sendall(f"{len(data)} {time.time():.0f}\n".encode() + data)
+        except LabError as err:
             self.fail(FAILED, f"could not go on from {self.saved}: {err}; lab/clean removes it")
             return True
-        if self.talk.done:
-            data = machine.payload(self.options, self.guest, self.result.boots)
-            self.control.sendall(f"{len(data)} {time.time():.0f}\n".encode() + data)
+        except (EOFError, OSError):
+            return True  # QEMU has ended, which the event loop will notice
         return self.talk.done
 
     @property

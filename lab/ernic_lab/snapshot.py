@@ -133,7 +133,10 @@ def _save(child: Child, control: socket.socket, talk: Talk, seconds: float) -> N
             if b"saved\n" in said:
                 waiting = [talk.socket]
         else:
-            talk.read()
+            try:
+                talk.read()
+            except (EOFError, OSError):
+                waiting = []  # it has ended
 
 
 class Talk:
@@ -147,10 +150,10 @@ class Talk:
         self.migrating = False
 
     def read(self) -> None:
-        """Take what has arrived, and go on; LabError when QEMU refuses a step."""
+        """Take what has arrived, and go on; LabError when QEMU refuses a step, EOFError at its end."""
         data = self.socket.recv(1 << 16)
         if not data:
-            raise LabError("QEMU's monitor is gone")
+            raise EOFError
         *lines, self.partial = (self.partial + data).split(b"\n")
         for line in lines:
             self._obey(json.loads(line))

@@ -13,7 +13,7 @@
 . /lab/pair.sh
 
 pair_begin
-one_cpu
+keep_cpus 1
 
 # Connections made and ended: a thousand, half of them from either side. cmtime takes each step with
 # 250 of them before the next, and does all twice, first with real queue pairs, then without any; the

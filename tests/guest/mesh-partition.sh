@@ -13,7 +13,7 @@
 # shellcheck source=/dev/null
 . nic-up || exit
 [ -n "$RDMA" ] || fail "no RDMA device"
-one_cpu
+keep_cpus 1
 # shellcheck source=lib/pair.sh
 . /lab/pair.sh
 

@@ -13,7 +13,7 @@
 . /lab/pair.sh
 
 pair_begin
-one_cpu
+keep_cpus 1
 for size in 1472 8000 60000; do
     ping -q -c 3 -i 0.01 -W 2 -s "$size" "$OTHER" >/tmp/ping || fail "ping of $size bytes: $(cat /tmp/ping)"
 done

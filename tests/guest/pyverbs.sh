@@ -11,7 +11,7 @@
 # shellcheck source=/dev/null
 . nic-up || exit
 [ -n "$RDMA" ] || fail "no RDMA device"
-one_cpu
+keep_cpus 1
 
 echo 16 >/proc/sys/vm/nr_hugepages # one case wants a few
 python3 /lab/pyverbs-run.py --list /lab/pyverbs-skips "$RDMA" || exit

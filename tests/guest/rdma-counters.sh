@@ -10,7 +10,7 @@
 . /lab/lib.sh
 # shellcheck source=lib/rdma.sh
 . /lab/rdma.sh
-one_cpu
+keep_cpus 1
 
 flows() {
     [ "$(hw_counter tx_rdma_ucast_pkts)" -gt 5000 ]

@@ -8,7 +8,7 @@
 . /lab/lib.sh
 # shellcheck source=lib/rdma.sh
 . /lab/rdma.sh
-one_cpu
+keep_cpus 1
 
 # Programs that would run for minutes. They wait for events, so that many can run at a time. The
 # n-th has port 20000 + n.

@@ -12,7 +12,7 @@
 # shellcheck source=/dev/null
 . nic-up || exit
 [ -n "$RDMA" ] || fail "no RDMA device"
-one_cpu
+keep_cpus 1
 # shellcheck disable=SC2034  # used by roce.sh
 DEV=$NIC
 # shellcheck source=lib/pair.sh

@@ -24,7 +24,7 @@ else
     rmmod ionic_rdma || fail "ionic_rdma stays"
     rxe_on "$NIC"
 fi
-one_cpu
+keep_cpus 1
 
 roce_begin
 roce_basics

@@ -32,7 +32,7 @@ else
     ip link set "$VNIC" down && ip link set "$VNIC" up
     rxe_on "$VNIC"
 fi
-one_cpu
+keep_cpus 1
 
 roce_begin
 roce_all

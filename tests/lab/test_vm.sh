@@ -108,9 +108,9 @@ test_guests_of_a_saved_boot_differ_in_what_must_not_be_equal() {
 	[ "$(grep -o 'random .*' "$WORK/out" | sort -u | wc -l)" -eq 4 ] || fail "equal random numbers" || return
 	local now when
 	now=$(date +%s)
-	for when in $(sed -n 's/.*time //p' "$WORK/out"); do
+	while read -r when; do
 		[ $((now - when)) -ge 0 ] && [ $((now - when)) -lt 120 ] || fail "time $when, now $now" || return
-	done
+	done < <(sed -n 's/.*time //p' "$WORK/out")
 }
 
 test_two_guests_have_prefixes_and_the_first_failure_counts() {
