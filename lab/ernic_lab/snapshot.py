@@ -13,11 +13,13 @@ is made of, so it never is out of date. Of more than KEPT those go that nobody h
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
 import select
 import shutil
+import signal
 import socket
 import sys
 import tempfile
@@ -53,7 +55,7 @@ def ensure(options: Options, lab: Lab) -> Path | None:
     files = machine.saved_boot_files(options, lab)
     key = cache.digest(*machine.saved_arguments(options, lab, None), files.hex())
     khz = tsc.rate_khz() or 0
-    with cache.lock("snapshot.lock", fcntl.LOCK_EX):
+    with cache.lock("snapshot.lock", fcntl.LOCK_EX), _tidy_end():
         _forget_other_rate(cache.root() / f"snapshot-{key}", khz)
         folder = cache.component("snapshot", key, lambda out: _make(options, lab, khz, out))
         os.utime(folder)
@@ -67,6 +69,21 @@ def _forget_oldest() -> None:
     for path in sorted(folders, key=folders.__getitem__, reverse=True)[KEPT:]:
         if folders[path] < time.time() - SAFE_SECONDS:
             shutil.rmtree(path, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _tidy_end() -> Iterator[None]:
+    """A signal that ends us lets us remove what is half made."""
+
+    def end(number: int, _: object) -> None:
+        raise SystemExit(128 + number)
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _forget_other_rate(folder: Path, khz: int) -> None:
@@ -111,7 +128,7 @@ def _make(options: Options, lab: Lab, khz: int, out: Path) -> None:
         try:
             _save(child, control, Talk(qmp, _saving(out / "state")), options.boot_timeout)
         finally:
-            child.signal(9)
+            child.signal(signal.SIGKILL)
             child.wait(10)
             child.close()
             control.close()
