@@ -8,6 +8,7 @@ States of a boot: started -> up (the script runs) -> exited (with the script's s
 from __future__ import annotations
 
 import re
+import shutil
 import signal
 import socket
 import sys
@@ -134,7 +135,11 @@ class Guest:
                 data = machine.payload(self.options, self.guest, self.result.boots)
                 self.control.sendall(f"{len(data)} {time.time():.0f}\n".encode() + data)
         except LabError as err:
-            self.fail(FAILED, f"could not go on from {self.saved}: {err}; lab/clean removes it")
+            assert self.saved is not None
+            shutil.rmtree(self.saved.parent, ignore_errors=True)
+            self.fail(
+                FAILED, f"could not go on from {self.saved}: {err}; the next run saves it anew"
+            )
             return True
         except (EOFError, OSError):
             return True  # QEMU has ended, which the event loop will notice

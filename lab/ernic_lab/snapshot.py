@@ -55,7 +55,7 @@ def ensure(options: Options, lab: Lab) -> Path | None:
     files = machine.saved_boot_files(options, lab)
     key = cache.digest(*machine.saved_arguments(options, lab, None), files.hex())
     khz = tsc.rate_khz() or 0
-    with cache.lock("snapshot.lock", fcntl.LOCK_EX), _tidy_end():
+    with cache.lock("save.lock", fcntl.LOCK_EX), _tidy_end():
         _forget_other_rate(cache.root() / f"snapshot-{key}", khz)
         folder = cache.component("snapshot", key, lambda out: _make(options, lab, khz, out))
         os.utime(folder)
@@ -87,11 +87,16 @@ def _tidy_end() -> Iterator[None]:
 
 
 def _forget_other_rate(folder: Path, khz: int) -> None:
-    """Remove what was saved on another machine, where time went at another rate."""
-    if folder.exists():
+    """Remove what was saved on another machine, where time went at another rate, or is not whole."""
+    if not folder.exists():
+        return
+    try:
         saved = int((folder / "khz").read_text("ascii"))
-        if abs(saved - khz) > khz * TSC_TOLERANCE:
-            shutil.rmtree(folder)
+        whole = (folder / "state").exists()
+    except (OSError, ValueError):
+        whole = False
+    if not whole or abs(saved - khz) > khz * TSC_TOLERANCE:
+        shutil.rmtree(folder)
 
 
 def _make(options: Options, lab: Lab, khz: int, out: Path) -> None:
@@ -154,6 +159,9 @@ def _save(child: Child, control: socket.socket, talk: Talk, seconds: float) -> N
                 talk.read()
             except (EOFError, OSError):
                 waiting = []  # it has ended
+            except LabError as err:
+                remedy = "see that its disk has 200 MB free, or leave --snapshot out"
+                raise LabError(f"cannot save a boot in {cache.root()}: {err}; {remedy}") from err
 
 
 class Talk:

@@ -522,11 +522,18 @@ class SavedBoots(unittest.TestCase):
             folder = Path(name, "saved")
             folder.mkdir()
             (folder / "khz").write_text("2000000\n")
+            (folder / "state").touch()
             snapshot._forget_other_rate(folder, 2000100)
             self.assertTrue(folder.exists())
             snapshot._forget_other_rate(folder, 2400000)
             self.assertFalse(folder.exists())
             snapshot._forget_other_rate(folder, 2400000)
+            for text in (None, "", "2000000\n"):  # half gone
+                folder.mkdir()
+                if text is not None:
+                    (folder / "khz").write_text(text)
+                snapshot._forget_other_rate(folder, 2000000)
+                self.assertFalse(folder.exists())
 
     def test_end_of_qemu_is_no_matter_of_the_talk(self):
         self.qemu.close()
