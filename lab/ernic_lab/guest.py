@@ -8,7 +8,6 @@ States of a boot: started -> up (the script runs) -> exited (with the script's s
 from __future__ import annotations
 
 import re
-import shutil
 import signal
 import socket
 import sys
@@ -22,7 +21,7 @@ from .errors import LabError
 from .inotify import IN_MODIFY, Inotify
 from .options import Options
 from .process import Child, describe_exit
-from .snapshot import Talk, restoring
+from .snapshot import Talk, forget, restoring
 
 FAILED = 125
 TROUBLE = re.compile(
@@ -136,7 +135,7 @@ class Guest:
                 self.control.sendall(f"{len(data)} {time.time():.0f}\n".encode() + data)
         except LabError as err:
             assert self.saved is not None
-            shutil.rmtree(self.saved.parent, ignore_errors=True)
+            forget(self.saved)
             self.fail(
                 FAILED, f"could not go on from {self.saved}: {err}; the next run saves it anew"
             )

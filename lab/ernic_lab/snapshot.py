@@ -63,6 +63,11 @@ def ensure(options: Options, lab: Lab) -> Path | None:
     return folder / "state"
 
 
+def forget(state: Path) -> None:
+    """Remove a saved boot that a guest could not go on from; the next run makes it anew."""
+    shutil.rmtree(state.parent, ignore_errors=True)
+
+
 def _forget_oldest() -> None:
     """Keep the newest, and what a run may still be using."""
     folders = {path: path.stat().st_mtime for path in cache.root().glob("snapshot-*")}
