@@ -73,7 +73,9 @@ def _probe(program: list[str], lab: Lab) -> bool:
             archive = Archive(file)
             archive.file("init", PROBE_INIT.encode(), 0o755)
             archive.close()
-        words = machine.base_arguments("kvm", 1, 256, lab.vmlinux, " ".join(machine.KERNEL_WORDS))
+        cmdline = " ".join(machine.KERNEL_WORDS)
+        smallest = Options([], vcpus=1, mem=256)
+        words = machine.base_arguments("kvm", smallest, lab.vmlinux, cmdline)
         try:
             done = subprocess.run(
                 [*program, *words, "-initrd", str(initrd)],

@@ -88,14 +88,14 @@ def qemu_environment(lab: Lab) -> dict[str, str]:
     return {"QEMU_MODULE_DIR": str(lab.qemu / tools.LIBRARIES / "qemu")}
 
 
-def base_arguments(accel: str, vcpus: int, mem_mib: int, kernel: Path, cmdline: str) -> list[str]:
+def base_arguments(accel: str, options: Options, kernel: Path, cmdline: str) -> list[str]:
     """A machine without any device but the exit port; its memory is open to the NIC server."""
-    accelerator = "tcg,thread=multi" if accel == "tcg" else accel
+    accelerator = f"tcg,thread={options.tcg_thread}" if accel == "tcg" else accel
     return [
         *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
         *("-M", "q35,memory-backend=ram", "-accel", accelerator, "-cpu", CPU[accel]),
-        *("-smp", str(vcpus), "-m", f"{mem_mib}M"),
-        *("-object", f"memory-backend-memfd,id=ram,size={mem_mib}M,share=on"),
+        *("-smp", str(options.vcpus), "-m", f"{options.mem}M"),
+        *("-object", f"memory-backend-memfd,id=ram,size={options.mem}M,share=on"),
         *("-bios", "qboot.rom", "-kernel", str(kernel), "-append", cmdline),
         *("-device", f"isa-debug-exit,iobase={EXIT_PORT:#x},iosize=4"),
     ]
@@ -127,7 +127,7 @@ def disk_arguments(options: Options, lab: Lab) -> list[str]:
 def saved_arguments(options: Options, lab: Lab, khz: int | None) -> list[str]:
     """A machine that is saved, and those made from it: the port for a NIC is there, and is empty."""
     cmdline = kernel_cmdline(options, khz)
-    words = base_arguments("tcg", options.vcpus, options.mem, lab.vmlinux, cmdline)
+    words = base_arguments("tcg", options, lab.vmlinux, cmdline)
     return [*words, *disk_arguments(options, lab), *PORT]
 
 
@@ -135,7 +135,7 @@ def arguments(options: Options, lab: Lab, accel: str, guest: int, directory: Pat
     """Everything about guest N that stays the same over its boots."""
     khz = tsc.rate_khz() if accel == "tcg" else None
     kernel = options.kernel or lab.vmlinux
-    words = base_arguments(accel, options.vcpus, options.mem, kernel, kernel_cmdline(options, khz))
+    words = base_arguments(accel, options, kernel, kernel_cmdline(options, khz))
     words += ["-initrd", str(directory / f"initrd.{guest}")]
     words += qmp_arguments(guest, directory)
     words += disk_arguments(options, lab)

@@ -72,6 +72,7 @@ class Options:
     modules: Path | None = None
     cmdline: str = ""
     accel: str = "auto"
+    tcg_thread: str = "multi"
     suite: str = ""
     uc: bool = False
     snapshot: bool = False
@@ -187,6 +188,8 @@ def _add_machine_flags(group: argparse._ArgumentGroup) -> None:
     add("--modules", type=Path, metavar="DIR", help="of that kernel, unless all are built in")
     add("--cmdline", default="", metavar="TEXT", help="added to the kernel's command line")
     add("--accel", choices=["auto", "tcg", "kvm"], default="auto", help="auto: KVM if it works")
+    add("--tcg-thread", choices=["multi", "single"], default="multi",
+        help="how TCG runs the vCPUs of a guest: at once, or in turns, which takes less CPU time")  # fmt: skip
     add("--snapshot", action="store_true",
         help="go on from a boot that was saved at the first use; the NIC is hot-plugged")  # fmt: skip
     add("--suite", default=recipe.suite(), help="Debian suite of the lab, default %(default)s")

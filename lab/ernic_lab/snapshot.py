@@ -14,6 +14,7 @@ is made of, so it never is out of date. Of more than KEPT those go that nobody h
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import fcntl
 import json
 import os
@@ -53,7 +54,9 @@ def ensure(options: Options, lab: Lab) -> Path | None:
     if any(len(machine.payload(options, number, 1)) > PAYLOAD_MAX for number in numbers):
         return None
     files = machine.saved_boot_files(options, lab)
-    key = cache.digest(*machine.saved_arguments(options, lab, None), files.hex())
+    # How the emulator runs the CPUs is no part of the machine.
+    alike = dataclasses.replace(options, tcg_thread="")
+    key = cache.digest(*machine.saved_arguments(alike, lab, None), files.hex())
     khz = tsc.rate_khz() or 0
     with cache.lock("save.lock", fcntl.LOCK_EX), _tidy_end():
         _forget_other_rate(cache.root() / f"snapshot-{key}", khz)

@@ -3,6 +3,7 @@
 # shows: 4 vCPU(s): as many queue pairs, and receive hashing uses them all
 # needs: tap
 # vcpus: 4
+# cpus: parallel
 # boot: cold
 # nic: --nic-profile generic-100g --tap $TAP
 # host: lib/peer.py

@@ -8,7 +8,6 @@
 . /lab/lib.sh
 # shellcheck source=lib/rdma.sh
 . /lab/rdma.sh
-keep_cpus 2
 
 measure() {
     both "$@" -d "$RDMA" -x 1 -F

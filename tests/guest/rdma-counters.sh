@@ -10,7 +10,6 @@
 . /lab/lib.sh
 # shellcheck source=lib/rdma.sh
 . /lab/rdma.sh
-keep_cpus 1
 
 flows() {
     [ "$(hw_counter tx_rdma_ucast_pkts)" -gt 5000 ]

@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shows: 100 programs killed in mid traffic, clients and servers, leave the device healthy and nothing behind
 # vcpus: 4
+# cpus: parallel
 # timeout: 240
 # file: lib/lib.sh lib/rdma.sh
 # shellcheck source=lib/lib.sh
 . /lab/lib.sh
 # shellcheck source=lib/rdma.sh
 . /lab/rdma.sh
-keep_cpus 1
 
 # Programs that would run for minutes. They wait for events, so that many can run at a time. The
 # n-th has port 20000 + n.

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shows: 25 function resets under RDMA traffic leave no warning and a working device
 # vcpus: 4
+# cpus: parallel
 # timeout: 300
 # nic: --nic-profile generic-100g --nic-profile $HERE/lib/salina.ini
 # file: lib/lib.sh lib/rdma.sh lib/rdma_traffic.sh

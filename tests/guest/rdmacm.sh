@@ -8,7 +8,6 @@
 . /lab/lib.sh
 # shellcheck source=lib/rdma.sh
 . /lab/rdma.sh
-keep_cpus 1
 
 for address in "$IP" "$IP6"; do
     serve cm_listens -- rping-done -s -a "$address" -C 10 -S 4096

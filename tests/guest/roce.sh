@@ -12,7 +12,6 @@
 # shellcheck source=/dev/null
 . nic-up || exit
 [ -n "$RDMA" ] || fail "no RDMA device"
-keep_cpus 1
 # shellcheck disable=SC2034  # used by roce.sh
 DEV=$NIC
 # shellcheck source=lib/pair.sh

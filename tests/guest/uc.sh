@@ -11,7 +11,6 @@
 . /lab/lib.sh
 # shellcheck source=lib/rdma.sh
 . /lab/rdma.sh
-keep_cpus 2
 
 both ibv_uc_pingpong -d "$RDMA" -g 1 -n 500 -c
 both ibv_uc_pingpong -d "$RDMA" -g 1 -n 500 -e -c

@@ -8,7 +8,6 @@
 . /lab/lib.sh
 # shellcheck source=lib/rdma.sh
 . /lab/rdma.sh
-keep_cpus 2
 
 ibv_devinfo -v -d "$RDMA" >/tmp/info || fail "ibv_devinfo"
 for line in 'vendor_id:.*0x1dd8' 'state:.*PORT_ACTIVE' 'max_qp:.*32768$' 'max_cq:.*65536$' \
