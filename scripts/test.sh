@@ -28,8 +28,6 @@ LABELS_KNOWN="unit cli driver fuzz lab guest"
 results=()
 broken=()
 failed=
-builder= # the process that builds ahead,
-ahead=   # and what
 
 parse() {
 	local chosen
@@ -134,54 +132,16 @@ filter_ctest() {
 	grep --line-buffered -Ev "${CHATTER//$'\n'|/}" || true
 }
 
-# build_part PRESET[:TARGET] - all, or one target.
-build_part() {
-	local preset=${1%%:*} target=${1#"${1%%:*}"}
-	build "$preset" ${target:+"${target#:}"}
-}
-
-# build_ahead PRESET[:TARGET] - what the next stage needs, in the time that the tests of this one leave.
-# In a process group of its own, so that nothing of it outlives us.
-build_ahead() {
-	ahead=$1
-	set -m
-	(
-		renice -n 19 "$BASHPID" >/dev/null
-		build_part "$ahead"
-	) >"$ROOT/build/ahead.log" 2>&1 &
-	builder=$!
-	set +m
-}
-
-stop_builder() {
-	[ -z "$builder" ] || kill -- "-$builder" 2>/dev/null || true
-}
-
-# built PRESET[:TARGET] - now, unless it was begun ahead.
-built() {
-	local status=0
-	if [ "$1" != "$ahead" ]; then
-		build_part "$1"
-		return
-	fi
-	wait "$builder" || status=$?
-	builder=
-	cat "$ROOT/build/ahead.log"
-	return $status
-}
-
-# stage PRESET[:TARGET] NEXT [CTEST ARGUMENTS...] - builds it, and runs the selected tests; NEXT is what
-# the stage after it wants built, or empty. A build that fails is a failure like any other: the rest
-# still runs.
+# stage PRESET[:TARGET] [CTEST ARGUMENTS...] - builds all or one target, and runs the selected tests.
+# A build that fails is a failure like any other: the rest still runs.
 stage() {
-	local now=$1 next=$2
-	shift 2
-	if built "$now"; then
-		[ -z "$next" ] || build_ahead "$next"
-		run_tests "${now%%:*}" "$@"
+	local preset=${1%%:*} target=${1#"${1%%:*}"}
+	shift
+	if build "$preset" ${target:+"${target#:}"}; then
+		run_tests "$preset" "$@"
 	else
 		failed=1
-		broken+=("${now%%:*}")
+		broken+=("$preset")
 	fi
 }
 
@@ -189,18 +149,17 @@ all_stages() {
 	local crowd=(-j $((2 * JOBS)))    # what has no guest waits for timers half of its time,
 	local some=(-j $((3 * JOBS / 2))) # a guest for the other end, a thread for another
 	if [ -n "$fast" ]; then
-		stage asan "" "${crowd[@]}"
+		stage asan "${crowd[@]}"
 		return
 	fi
+	stage release -LE '^guest$' "${crowd[@]}"
+	stage asan -L '^(unit|driver|cli|fuzz)$' "${crowd[@]}"
+	stage tsan:driver_tests -L '^driver$' "${some[@]}"
 	need fuzz
-	trap stop_builder EXIT
-	stage release asan -LE '^guest$' "${crowd[@]}"
-	stage asan tsan:driver_tests -L '^(unit|driver|cli|fuzz)$' "${crowd[@]}"
-	stage tsan:driver_tests fuzz -L '^driver$' "${some[@]}"
-	stage fuzz "" -L '^fuzz$'
+	stage fuzz -L '^fuzz$'
 	# An emulated guest on a shared CI machine can be kept from its CPU for seconds, so that a
 	# time-out in it strikes: there, and only there, it gets a second try, which shows in the output.
-	stage release "" -L '^guest$' "${some[@]}" ${CI:+--repeat until-pass:2}
+	stage release -L '^guest$' "${some[@]}" ${CI:+--repeat until-pass:2}
 }
 
 main() {
@@ -213,7 +172,7 @@ main() {
 		clang | fuzz) need fuzz ;;
 		esac
 		[ $((${#names[@]} + ${#labels[@]})) -eq 0 ] || check_names
-		stage "$preset" ""
+		stage "$preset"
 	else
 		all_stages
 	fi

@@ -12,16 +12,16 @@
 wait_for 5 answers || fail "no answer to a ping"
 sysctl -qw "net.ipv6.conf.$NIC.disable_ipv6=1"
 
-rx() { cat "/sys/class/net/$NIC/statistics/rx_packets"; }
+received() { read -r RECEIVED <"/sys/class/net/$NIC/statistics/rx_packets"; }
 
 # takes yes|no MAC WHAT: whether 100 frames to the address come through.
 takes() {
     local before got
     sleep 0.2
-    before=$(rx)
+    received && before=$RECEIVED
     frames 100 "${2//:/}02000000009988b5$(printf '%092d' 0)"
     sleep 0.3
-    got=$(($(rx) - before))
+    received && got=$((RECEIVED - before))
     case $1 in
         yes) [ "$got" -ge 100 ] || fail "$3: $got of 100 frames came" ;;
         no) [ "$got" -lt 50 ] || fail "$3: $got of 100 frames came" ;;

@@ -12,7 +12,7 @@
 wait_for 5 answers || fail "no answer to a ping"
 
 down_events() { ethtool -I "$NIC" | sed -n 's/.*Link Down Events: //p'; }
-carrier() { [ "$(cat "/sys/class/net/$NIC/carrier")" = "$1" ]; }
+carrier() { [ "$(<"/sys/class/net/$NIC/carrier")" = "$1" ]; }
 
 ctl_later '{"cmd":"link","up":false}' 2 '{"cmd":"link","up":true}'
 wait_for 2 carrier 0 || fail "the link did not go down"

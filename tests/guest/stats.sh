@@ -25,7 +25,8 @@ sums() { # rx_packets rx_bytes tx_packets tx_bytes as the driver derives them
     for name in rx_packets rx_bytes tx_packets tx_bytes; do cat "/sys/class/net/$NIC/statistics/$name"; done
 }
 sums >/tmp/before
-curl -sS "$PEER_URL/stats/1" >/tmp/stats
+http GET "$PEER_URL/stats/1" || fail "no stats file"
+echo "$ANSWER" >/tmp/stats
 sums >/tmp/after
 
 value() { sed -n "s/^$1 *: *//p" /tmp/stats | head -n 1; }

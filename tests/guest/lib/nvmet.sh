@@ -48,7 +48,7 @@ nvme_disk() {
 
 # controller_state STATE: live, resetting, connecting ...
 controller_state() {
-    [ "$(cat "/sys/class/nvme/$CONTROLLER/state")" = "$1" ]
+    [ "$(<"/sys/class/nvme/$CONTROLLER/state")" = "$1" ]
 }
 
 # verify SECONDS DEPTH SIZE: random writes and reads of the disk, every block compared.

@@ -44,5 +44,5 @@ works() {
 
 # hw_counter NAME: its value in the guest.
 hw_counter() {
-    cat "/sys/class/infiniband/$RDMA/ports/1/hw_counters/$1"
+    echo "$(<"/sys/class/infiniband/$RDMA/ports/1/hw_counters/$1")"
 }
