@@ -29,7 +29,7 @@ CPU = {"tcg": "Westmere", "kvm": "host"}
 KERNEL_WORDS = """
     console=ttyS0 loglevel=5 panic=-1 oops=panic nokaslr mitigations=off rodata=off tsc=reliable
     no_timer_check random.trust_cpu=on cryptomgr.notests lsm=capability audit=0 nowatchdog
-    8250.nr_uarts=2 i8042.noaux i8042.nokbd i8042.nopnp pci=hpmmiosize=16M
+    8250.nr_uarts=2 i8042.noaux i8042.nokbd i8042.nopnp pci=hpmmiosize=16M cgroup_disable=memory
 """.split()
 SKIPPED_INITCALLS = """
     load_system_certificate_list init_encrypted ksm_init damon_stat_init crypto_kdf108_init
