@@ -20,7 +20,7 @@ said() {
     local end=$((SECONDS + $1)) line
     while [ $SECONDS -le $end ]; do
         line=
-        read -rt $((end - SECONDS + 1)) -u "$KERNEL" line
+        read -rt $((end - SECONDS + 1)) -u "$KERNEL" line || [ $? -gt 128 ] || fail "no kernel log"
         [[ $line != *"$2"* ]] || return 0
     done
     return 1

@@ -88,7 +88,7 @@ http() {
     IFS= read -rt 10 -N 1000000 -u "$line" answer # to the end, where it fails
     exec {line}>&-
     ANSWER=${answer#*$'\r\n\r\n'}
-    [[ $answer == 'HTTP/1.'?' 200 '*$'\r\n\r\n'* ]]
+    [[ $answer =~ ^HTTP/1\..\ 200\ .*Content-Length:\ ([0-9]+) ]] && [ ${#ANSWER} = "${BASH_REMATCH[1]}" ]
 }
 
 # ctl JSON: one command for the server's control socket; prints the answer.
@@ -103,12 +103,6 @@ ctl_later() {
     local list='' word
     for word in "$@"; do list="$list${list:+,}$word"; done
     http POST "$PEER_URL/later/${GUEST:-1}" "[$list]" || fail "later: $list"
-}
-
-# server_stat NAME: a line of the server's stats file.
-server_stat() {
-    http GET "$PEER_URL/stats/${GUEST:-1}" || fail "no stats file"
-    value_in "$ANSWER" "$1"
 }
 
 # nic_stat NAME: a counter of ethtool -S.
