@@ -124,10 +124,10 @@ class Capture(program.Test):
             for file in files:
                 with open(file, "rb") as part:
                     shutil.copyfileobj(part, whole)
-        told = iter(tshark("all.pcapng"))
-        captures = [self.packets(*pair, told, ours_only) for pair in zip(files, raw)]
-        self.assertIsNone(next(told, None))
-        return captures
+        told = tshark("all.pcapng")
+        self.assertEqual(sum(map(len, raw)), len(told), files)
+        rest = iter(told)
+        return [self.packets(*pair, rest, ours_only) for pair in zip(files, raw)]
 
     def packets(self, file, raw, told, ours_only):
         packets = []

@@ -66,17 +66,8 @@ cm_listens() {
     [[ $(rdma resource show cm_id 2>/dev/null) =~ 'state LISTEN'|'ps UDP' ]]
 }
 
-# barrier NAME [COUNT]: as the command, which takes an emulated CPU 40 ms; one at a time in a guest.
-barrier() {
-    local answer name line
-    exec {line}<>/dev/hvc0
-    echo "barrier $1 ${2:-0}" >&"$line"
-    read -r answer name <&"$line"
-    exec {line}>&-
-    [ "$answer $name" = "go $1" ] && return
-    echo "barrier $1: another guest ended before it came here" >&2
-    return 1
-}
+# shellcheck source=../../../lab/guest/barrier
+. barrier
 
 # http METHOD URL [BODY]: sets $ANSWER to what the peer answers; fails unless that is a success. For
 # short texts: curl alone takes an emulated CPU 90 ms to start.

@@ -44,5 +44,7 @@ works() {
 
 # hw_counter NAME: its value in the guest.
 hw_counter() {
-    echo "$(<"/sys/class/infiniband/$RDMA/ports/1/hw_counters/$1")"
+    local value
+    read -r value <"/sys/class/infiniband/$RDMA/ports/1/hw_counters/$1"
+    echo "$value"
 }
